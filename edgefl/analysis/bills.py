@@ -20,7 +20,7 @@ from edgefl.analysis.sums import DeviceUse, Usage, sums
 from edgefl.core import draws
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import HOUR_S
-from edgefl.core.corners import Corner, Interval, at_corner, has_interval, together
+from edgefl.core.corners import Interval, at_corners, has_interval, together
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.piecewise import Piecewise
 from edgefl.core.scenario import Tariffs
@@ -171,7 +171,7 @@ class Emitted:
     def __init__(self, run: Run, carbon: Carbon, grid: Intensities, region: Ints, end_s: float) -> None:
         """Takes each client's region, (clients,), and when the run ended on its own clock."""
         self._run, self._grid = run, grid
-        self._carbon = carbon, at_corner(carbon, Corner.CHEAP), at_corner(carbon, Corner.COSTLY)
+        self._carbon = carbon, *at_corners(carbon)
         jobs, (spans, joules) = run.repriced, _charged(run)
         self._ends_s = [to_s for _, to_s in spans]
         self._g_per_kwh = [grid.mean(region[jobs.client], *span) for span in spans]

@@ -345,7 +345,7 @@ def _clients(runs: Sequence[Summary]) -> Iterator[Metric]:
 _MOST_WAITED = 3
 
 
-def _waited(runs: Sequence[Summary]) -> Iterator[Metric]:
+def _paths(runs: Sequence[Summary]) -> Iterator[Metric]:
     """The devices with most of the critical path, and what it was spent on."""
     devices = _waited_devices(runs)
     if devices:
@@ -409,6 +409,6 @@ def _host(runs: Sequence[Summary]) -> Iterator[Metric]:
 
 
 _PARTS: Sequence[Callable[[Sequence[Summary]], Iterator[Metric]]] = (
-    _accuracies, _to_target, _wholes, _wasted, _batteries, _clients, _merging, _waited, _measures,
+    _accuracies, _to_target, _wholes, _wasted, _batteries, _clients, _merging, _paths, _measures,
     partial(_to_target, second=True), _host,
 )  # fmt: skip

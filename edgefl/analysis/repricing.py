@@ -159,7 +159,7 @@ class Repriced:
         up = np.where(done[2] < 1, self._so_far(up, done[2], sent), up)
         powered_s = times(self._full_power_s[some], done[1])
         charges = demand.charges((receive_s, work_s, transmit_s), (down, up), powered_s)
-        parts = [part for charge in charges for part in charge]
+        parts = [part for stage in zip(*charges, strict=True) for part in stage]
         return sum(float(np.sum(part)) for part in (*parts, *self._tails_j(demand, some, until_s)))
 
     def taken(self, t_s: float) -> Taken:
@@ -170,7 +170,7 @@ class Repriced:
             moved = self._jobs.down_bytes[some], self._jobs.up_bytes[some]
             charges = demand.charges((receive_s, work_s, transmit_s), moved, self._full_power_s[some])
             tails_j = self._tails_j(demand, some, t_s if then_s is None else then_s)
-            parts.append([*(active_j + idle_j for active_j, idle_j in charges), *tails_j])
+            parts.append([*map(np.add, *charges), *tails_j])
         receive_j, work_j, transmit_j, between_j, last_j = map(np.concatenate, zip(*parts, strict=True))
         # The tail that a transfer ends is the job's that begins it.
         earlier_j, after = np.zeros(len(self._jobs)), np.flatnonzero(self._jobs.earlier >= 0)

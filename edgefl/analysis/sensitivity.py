@@ -18,7 +18,8 @@ from edgefl.core.errors import UserError
 from edgefl.planning.fleets import recorded_devices
 from edgefl.planning.repricing import Repricer
 from edgefl.planning.sensitivity import Records, Sensitivity, Side, Verdict, check_factor, study
-from edgefl.store import read, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import read
 
 
 def of_groups(groups: Sequence[SeedGroup], factor: float, *, whole: bool = False) -> Sensitivity:

@@ -14,14 +14,14 @@ from edgefl.show.formats import markdown
 from edgefl.show.onnx import Compact, Exported, Parity
 from edgefl.show.table import MISSING, Table
 from edgefl.show.values import cell
-from edgefl.store import read
+from edgefl.store.reader import read
 
 
 def card(source: TrainedVersion, exported: Exported, form: ExportForm, measured: str) -> str:
     """The card as Markdown; the section about latency, ``measured``, may be empty."""
     with read(source.folder) as reader:
         run = summary(reader)
-        settings = reader.resolved()["scenario"]
+        settings = reader.document.data["scenario"]
     spec, client, compact = source.federation.spec, exported.client, exported.compact
     owner = "Global model" if client is None else f"Client {client}"
     whose = "the global model" if client is None else f"the model of client {client}"

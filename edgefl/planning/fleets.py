@@ -10,7 +10,7 @@ from typing import Any, cast
 from edgefl.core import catalogue, inheriting
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.components import as_its_file
-from edgefl.core.devices import WIDTHS, Board, DType, board_of
+from edgefl.core.devices import WIDTHS, AnyBoard, Board, DType
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import Mistakes, UserError, in_one_line, nearest
 from edgefl.core.fleet import Fleet
@@ -20,7 +20,7 @@ from edgefl.core.validation import item_at, validate
 from edgefl.core.yamls import Document
 from edgefl.planning.carbon import carbon_of, with_carbon
 from edgefl.planning.dealing import kinds
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 
 # What stands for every device.
 ALL = "all"
@@ -28,7 +28,7 @@ ALL = "all"
 
 def device(name: str, *, where: str = "") -> Board:
     """A device by name; a ``UserError`` if no file has the name, or the file is wrong."""
-    return device_of(inheriting.document(catalogue.find("devices", name, where=where).path))
+    return device_of(Document.read(catalogue.find("devices", name, where=where).path))
 
 
 def device_of(own: Document) -> Board:
@@ -37,9 +37,9 @@ def device_of(own: Document) -> Board:
     Raises:
         UserError: the file, or one that it is like, is wrong.
     """
-    document = inheriting.device(own, str(own.place(["like"])))
+    document = inheriting.inherited("devices", own, str(own.place(["like"])))
     try:
-        found = board_of({"title": Path(own.file).stem, **document.data}, document)
+        found: Board = validate(AnyBoard, {"title": Path(own.file).stem, **document.data}, document)
     except UserError as error:
         if (like := own.data.get("like")) and not error.hint:
             error.hint = f"keys left out are {like}'s; null removes one"
@@ -50,7 +50,7 @@ def device_of(own: Document) -> Board:
 def profile(name: str, *, where: str = "") -> Fleet:
     """A fleet by name, as in its file; a ``UserError`` if no file has the name, or the file is wrong."""
     file = Document.read(catalogue.find("profiles", name, where=where).path)
-    document = inheriting.fleet(file, file.file)
+    document = inheriting.inherited("profiles", file, file.file)
     fleet = inheriting.attributed(validate(Fleet, document.data, document), document)
     if carbon := carbon_of(fleet, document):
         fleet = with_carbon(fleet, inheriting.attributed(carbon, document.inside()["carbon"]))
@@ -157,13 +157,12 @@ def dtype_of(text: str | None) -> DType | None:
 @lru_cache(maxsize=1)
 def recorded_devices(reader: Reader) -> Mapping[str, Board]:
     """A run's devices, by name; a ``UserError`` if ``plan.yaml`` is damaged, or a device's kind is gone."""
-    document = reader.document()
-    return {
-        name: board_of(data, document, ["devices", name]) for name, data in document.data["devices"].items()
-    }
+    document = reader.document
+    devices = document.data["devices"].items()
+    return {name: validate(AnyBoard, data, document, ["devices", name]) for name, data in devices}
 
 
 def recorded_fleet(reader: Reader) -> Fleet:
     """The fleet that a run was planned of, with its links; a ``UserError`` if ``plan.yaml`` is damaged."""
-    document = reader.document()
+    document = reader.document
     return validate(Fleet, document.data["fleet"], document, ["fleet"])

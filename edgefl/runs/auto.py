@@ -94,13 +94,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """An engine and the reason for it.
-
-    Attributes:
-        engine: its name and parameters, as plain data.
-        why: one phrase.
-        shape: what it was derived from.
-    """
+    """An engine, as its name and parameters, the reason for it in a phrase, and what it was derived from."""
 
     engine: dict[str, Any]
     why: str
@@ -112,12 +106,7 @@ class EngineChoice:
 
 
 def choose(context: Context, params: Any) -> EngineChoice:
-    """The engine for a context's run.
-
-    Args:
-        context: before anything was learned.
-        params: of engine "auto".
-    """
+    """The engine for a run of which nothing was learned yet; ``params`` are those of engine "auto"."""
     shape = shape_of(context)
     gpu = context.builder.device.type != "cpu"
     family, why = _family(context, shape, gpu=gpu)
@@ -190,7 +179,6 @@ class _Work:
         return self._known[key]
 
     def job_s(self, job: TrainingJob) -> float:
-        """The seconds that a job is expected to take."""
         return sum(count * self.step(job, phase, size)[2] for phase, size, count in self.steps(job))
 
 
@@ -231,7 +219,6 @@ def cohort_of(context: Context) -> list[TrainingJob]:
 
 
 def _heaviest(context: Context) -> Prices:
-    """The exchange that takes the most steps over the run."""
     plan = context.planned.plan
     return max(
         plan.prices, key=lambda prices: _times(context, prices) * prices.steps[plan.clients.kind].sum()

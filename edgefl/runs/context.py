@@ -80,7 +80,6 @@ class OutcomeCache:
         return begins
 
     def put(self, outcome: Outcome) -> None:
-        """Keeps a job's outcome until it is taken or dropped."""
         self._done[outcome.job.id] = outcome
         self._began[outcome.job.id] = self._begins[outcome.job.id]
         self._numbers[outcome.job.id] = self.number()
@@ -119,10 +118,7 @@ class Context:
     """Holds server versions and client states, and builds tasks from them.
 
     Attributes:
-        planned: the plan and its learning side.
-        builder: builds tasks.
         versions: the server versions that jobs in flight or the next one need.
-        states: the clients' states.
         outcomes: trained and not merged yet.
     """
 
@@ -148,14 +144,12 @@ class Context:
         return tree_map(lambda leaf: leaf.to(self.builder.device), tree)
 
     def size(self, job: TrainingJob) -> Size:
-        """How large a job is."""
         plan = self.planned.plan
         peak_bytes = plan.price(job.exchange).peak_bytes[plan.clients.kind[job.client]]
         kind = (job.exchange, self.builder.model(job.client), self.builder.rate(job))
         return Size(kind, job.steps, self.builder.samples[job.client], int(peak_bytes))
 
     def group(self, jobs: Sequence[TrainingJob]) -> Group:
-        """Jobs with everything that their folds need."""
         return self.builder.group(jobs, self.versions, {job.client: self.begins(job) for job in jobs})
 
     def state(self, client: int) -> Tree | None:
@@ -165,7 +159,6 @@ class Context:
         return self.initial_state(client)
 
     def initial_state(self, client: int) -> Tree | None:
-        """The state that a client starts the run with."""
         learning, place = self.builder.learning, self.builder.model(client)
         if learning.spec.local.first_weights != "own":
             return self.initial_states[place]
@@ -187,11 +180,9 @@ class Context:
         return outcome._replace(state={**(outcome.state or {}), **kept})
 
     def setup(self, trainer: Trainer) -> Setup:
-        """What workers need."""
         return Setup(rebuilt, *packed(self.planned), trainer)
 
     def personal_model(self, server: Tree, client: int) -> Predictor:
-        """A client's own model under a server state."""
         method = self.builder.learning.methods[self.builder.model(client)]
         found = method.personal_model(server, self.state(client))
         return returned(found, Predictor, method.personal_model, "a Predictor", RunError)

@@ -9,7 +9,7 @@ from typing import Any
 from edgefl.core.plan import Assumption, Plan
 from edgefl.data.federation import Federation
 from edgefl.planning.plan import Planned
-from edgefl.store import Store
+from edgefl.store.writer import Store
 from edgefl.world.blind import is_blind, shared
 
 # Clients times classes; their counts take 3 MB and a third of a second at most.
@@ -17,13 +17,7 @@ MOST_COUNTS = 250_000
 
 
 def describe(planned: Planned, store: Store, engine: str) -> None:
-    """Writes what is known before the run starts: facts about it, and its plan.
-
-    Args:
-        planned: the run.
-        store: where to.
-        engine: the engine's name.
-    """
+    """Writes what is known before the run starts: facts about it, and its plan."""
     plan, federation = planned.plan, planned.learning.federation
     left_out = _not_counted(federation)
     facts = {

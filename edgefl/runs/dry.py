@@ -18,7 +18,7 @@ from edgefl.runs.engines import engine_options
 from edgefl.runs.group import Overrides, Scenario, drafts, run_notes
 from edgefl.runs.run import RunInProgress
 from edgefl.show.check import Overview
-from edgefl.store import Store
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 
 ROUNDS = 3
@@ -33,11 +33,6 @@ def name_of(scenario: Scenario) -> str:
 def checked_drafts(scenario: Scenario, overrides: Overrides = (), seeds: int | None = None) -> list[Draft]:
     """The runs of a scenario, whose engines can be used here; the same checks as before a run.
 
-    Args:
-        scenario: its file or name, or its settings.
-        overrides: settings to replace.
-        seeds: as of ``run``.
-
     Raises:
         UserError: the scenario is wrong.
     """
@@ -48,7 +43,7 @@ def checked_drafts(scenario: Scenario, overrides: Overrides = (), seeds: int | N
 
 
 def dry_run(scenario: Scenario, overrides: Overrides = (), seeds: int | None = None) -> list[DryRun]:
-    """Plans every run of a scenario, and runs its clock; its arguments are those of ``checked_drafts``.
+    """Plans every run of a scenario, and runs its clock.
 
     Labels are assumed to be balanced unless the data come with a package, so that a forecast does not depend
     on the files on this machine.
@@ -64,10 +59,7 @@ def dry_run(scenario: Scenario, overrides: Overrides = (), seeds: int | None = N
 def overview(scenario: str, overrides: Overrides, access: DataAccess) -> Overview:
     """Checks every run of a scenario, and dry-runs one of each kind for at most three rounds.
 
-    Args:
-        scenario: its file or name.
-        overrides: settings to replace.
-        access: holds what scenarios share, such as traces.
+    ``access`` holds what scenarios share, such as traces.
 
     Raises:
         UserError: the scenario is wrong.

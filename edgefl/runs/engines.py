@@ -27,19 +27,13 @@ PINNED = "EDGEFL_ENGINE"
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The engine that a scenario names.
-
-    Attributes:
-        params: its name and parameters.
-        why: why this one, in words.
-    """
+    """The engine that a scenario names: its name and parameters, and why this one, in words."""
 
     params: Any
     why: str = "as asked"
 
     @property
     def trains(self) -> bool:
-        """Whether anything is trained."""
         return bool(self.params.TRAINS)
 
     def written(self) -> dict[str, Any]:
@@ -49,7 +43,6 @@ class EngineOptions:
 
     @property
     def device(self) -> torch.device:
-        """The device that trains."""
         return _device(self.params.device)
 
 
@@ -104,7 +97,6 @@ class StartedEngine:
     """An engine that is ready to train.
 
     Attributes:
-        engine: the engine.
         line: one line for users: what trains, why, and in how many processes.
         chosen: its name and all parameters.
         facts: what ``host.json`` says about it.

@@ -20,12 +20,14 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data.batching import normalised
-from edgefl.protocol import Arrival, Predictor, Row, Tree, read_tree, reexpressed, tree_map
+from edgefl.protocol import Arrival, Predictor, Row, Tree, read_tree, tree_map
 from edgefl.protocol.sample_losses import summarised
+from edgefl.protocol.staleness import reexpressed
 from edgefl.protocol.values import tensors
 from edgefl.runs.context import Context
 from edgefl.runs.observing import Observer, Trained
-from edgefl.store import Checkpoint, Reader, Saved, SavedFile
+from edgefl.store.checkpoints import Checkpoint, Saved, SavedFile
+from edgefl.store.reader import Reader
 from edgefl.world.needs import Evaluate, Merge
 
 _STATE = "a server state (a dict)"
@@ -35,8 +37,6 @@ class Learner:
     """Trains, merges and scores.
 
     Attributes:
-        context: server versions and client states.
-        engine: who trains.
         observer: takes the measures; None where none are asked for.
         host_s: wall seconds spent on each.
     """
@@ -147,11 +147,7 @@ class Learner:
         return global_scores, personal_scores
 
     def measure(self, need: Evaluate, personal_scores: Personal | None) -> list[dict[str, Any]]:
-        """The measures of a version that was scored, as rows of the table ``measures``.
-
-        Args:
-            need: the evaluation.
-            personal_scores: what ``evaluate`` returned.
+        """The measures of a version that ``evaluate`` has scored, as rows of the table ``measures``.
 
         Raises:
             RunError: a measure gives something else than rows.
@@ -163,19 +159,21 @@ class Learner:
         self.host_s["measure"] += time.perf_counter() - start
         return rows
 
-    def saved(self, states: Mapping[int, tuple[int, SavedFile]]) -> Saved:
-        """What it needs to go on.
+    def saved(self, states: Mapping[int, tuple[int, SavedFile]], own: Mapping[str, Any]) -> Saved:
+        """What a run needs to go on.
 
         Outcomes that are not merged yet are part of it: an engine that stacks jobs may give other bits if it
         trained them again in other company.
 
         Args:
             states: by client, those that changed since the last checkpoint; they are in files.
+            own: what the run itself needs, as plain data.
         """
         context, observer = self.context, self.observer
         servers, ahead = dict(context.versions), context.outcomes.kept
         outcomes = {number: outcome for number, (outcome, _) in ahead.items()}
         content: dict[str, Any] = {
+            **own,
             "live": sorted(servers),
             "ahead": [(number, began) for number, (_, began) in ahead.items()],
         }
@@ -193,12 +191,7 @@ class Learner:
         return Saved(servers=servers, states=states, outcomes=packed, content=content)
 
     def restore(self, checkpoint: Checkpoint, reader: Reader, last: Mapping[int, int]) -> None:
-        """Takes a new learner to a checkpoint.
-
-        Args:
-            checkpoint: where to.
-            reader: the run.
-            last: by client, the job that wrote its state.
+        """Takes a new learner to a checkpoint; ``last`` has by client the job that wrote its state.
 
         Raises:
             UserError: a file is missing or damaged.
@@ -245,7 +238,6 @@ def mean_scalars(need: Merge, scalars: Mapping[int, Mapping[str, float]]) -> dic
 
 
 def _scalars(outcomes: Mapping[int, Outcome]) -> dict[int, Mapping[str, float]]:
-    """The scalars of outcomes, by job."""
     return {job: summarised(outcome.scalars) for job, outcome in outcomes.items()}
 
 

@@ -63,12 +63,7 @@ class Observer:
         self.earlier: dict[str, tuple[int, Sequence[Row]]] = {}
 
     def merged(self, need: Merge, outcomes: Sequence[Outcome]) -> None:
-        """Keeps a merge, before the versions that it needs are dropped; not one for which nobody trained.
-
-        Args:
-            need: the merge.
-            outcomes: of the merged jobs.
-        """
+        """Keeps a merge, before the versions that it needs are dropped; not one for which nobody trained."""
         # Statistics of features, say, have no loss.
         trained = [outcome for outcome in outcomes if outcome.scalars]
         if trained:
@@ -81,8 +76,7 @@ class Observer:
         """The measures of a version, as rows of the table ``measures``.
 
         Args:
-            need: the evaluation.
-            personal: its scores of personal models, if they were scored.
+            personal: the version's scores of personal models, if they were scored.
 
         Raises:
             RunError: a measure gives something else than rows, or two for one place.
@@ -150,7 +144,6 @@ class Observer:
         return tuple(self._participant(outcome, last) for outcome in last.outcomes)
 
     def _participant(self, outcome: Outcome, last: Trained) -> Participant:
-        """A client of the merge."""
         context, job = self._context, outcome.job
         learning = context.builder.learning
         net, server = learning.nets[context.builder.model(job.client)], last.servers[job.version]

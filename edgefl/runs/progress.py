@@ -30,7 +30,6 @@ class Display(Callbacks):
     """The run in progress: how far it is, its clock, last accuracies, traffic, waste and time left.
 
     Attributes:
-        console: where to.
         redraws: whether its last lines can be redrawn; otherwise plain lines are printed.
     """
 
@@ -85,7 +84,6 @@ class Display(Callbacks):
             self.console.print(f"{self._name}: {', '.join(parts)}", soft_wrap=True)
 
     def ended(self, end: End) -> None:
-        """Prints the last figures."""
         self._end()
         # A command that ends with an error says so itself.
         self._failure = f"{end.name} failed: {end.reason}" if end.status == "failed" else ""

@@ -49,7 +49,6 @@ def provenance(planned: Planned, device: torch.device | None = None) -> dict[str
     """What a run depends on beside its plan, as plain data.
 
     Args:
-        planned: the run.
         device: the device that trains; None for a CPU.
 
     Returns:

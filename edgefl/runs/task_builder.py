@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,8 +17,7 @@ from edgefl.core.plan import Plan
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_count
 from edgefl.core.user_code import returned
-from edgefl.data import Spec
-from edgefl.data.batching import Together, batches
+from edgefl.data.batching import Together
 from edgefl.data.federation import Federation
 from edgefl.planning.learning import Learning, learn_from
 from edgefl.planning.plan import Planned
@@ -42,7 +41,6 @@ class Facts(NamedTuple):
 
     @classmethod
     def of(cls, plan: Plan) -> Facts:
-        """The facts of a planned run."""
         clients, server = plan.clients, plan.scenario.server
         devices = [clients.devices[index] for index in clients.device]
         return cls(server.until.rounds, devices, LOSS_RMS in server.selector.READS)
@@ -54,10 +52,8 @@ class TaskBuilder:
 
     Attributes:
         learning: data, nets and methods, on the device that trains.
-        facts: what the run adds to it.
         device: of all tensors.
         class_counts: each client's samples of each class, (classes,) float32.
-        samples: each client's number of training samples.
     """
 
     learning: Learning
@@ -73,7 +69,6 @@ class TaskBuilder:
 
     @classmethod
     def on(cls, learning: Learning, facts: Facts, device: torch.device) -> TaskBuilder:
-        """The builder on a device."""
         federation = learning.federation.to(device)
         counts = torch.from_numpy(federation.class_counts)
         return cls(
@@ -127,7 +122,6 @@ class TaskBuilder:
         return {}
 
     def ctx(self, job: TrainingJob) -> Ctx:
-        """What the server knows about a job."""
         full = self._full_steps(job)
         ctx = Ctx(
             client=job.client,
@@ -179,27 +173,21 @@ class TaskBuilder:
         return self.learning.down.received(payload)
 
     def task(self, job: TrainingJob, server: Tree, state: Tree | None) -> Task:
-        """A job from a server version and its client's state."""
         federation = self.learning.federation
         payload = self.received(job, server)
         batch_size = self.learning.spec.local.size
 
         def of_phase(phase: Phase) -> Iterator[Batch]:
             augment = self.learning.augment(phase)
-            return batches(federation, job.client, phase, batch_size, job.seed, augment=augment)
+            alone = Together(federation, [job.client], [phase], batch_size, [job.seed], augment=augment)
+            return alone.of_one()
 
         return Task(job, self._fold(job), payload, state, self.ctx(job), of_phase)
 
     def group(
         self, jobs: Sequence[TrainingJob], servers: Mapping[int, Tree], states: Mapping[int, Tree | None]
     ) -> Group:
-        """Jobs of one exchange and model.
-
-        Args:
-            jobs: the jobs.
-            servers: by version.
-            states: by client.
-        """
+        """Jobs of one exchange and model; ``servers`` are by version, ``states`` by client."""
         tasks = tuple(self.task(job, servers[job.version], states[job.client]) for job in jobs)
 
         def feed(place: int) -> Together:
@@ -216,21 +204,15 @@ class TaskBuilder:
         return Group(tasks, feed)
 
 
-def packed(planned: Planned) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """What ``rebuilt`` needs: settings as plain data, and tensors to share."""
-    facts = Facts.of(planned.plan)
-    federation = planned.learning.federation
-    settings = {
-        "learning": planned.learning.spec.resolved(),
-        "facts": facts._asdict(),
-        "dataset": asdict(federation.spec),
-    }
-    return settings, federation.shared()
+def packed(planned: Planned) -> tuple[dict[str, Any], Federation]:
+    """What ``rebuilt`` needs: settings as plain data, and the data to train on."""
+    learning = planned.learning
+    settings = {"learning": learning.spec.resolved(), "facts": Facts.of(planned.plan)._asdict()}
+    return settings, learning.federation.for_training()
 
 
-def rebuilt(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> TaskBuilder:
-    """The builder in another process, over shared tensors."""
+def rebuilt(settings: Mapping[str, Any], federation: Federation) -> TaskBuilder:
+    """The builder in another process; the dataset's own files may be on another machine."""
     spec, document = LearningSpec.of_resolved(settings["learning"], "scenario")
-    # The dataset's own files may be on another machine.
-    learning = learn_from(spec, document, Federation.of_shared(Spec(**settings["dataset"]), tensors))
+    learning = learn_from(spec, document, federation)
     return TaskBuilder.on(learning, Facts(**settings["facts"]), torch.device("cpu"))

@@ -36,7 +36,7 @@ from edgefl.show.answers import Shown
 from edgefl.show.published import tables
 from edgefl.show.table import MISSING, Line, Table
 from edgefl.show.table import set_apart as spaced
-from edgefl.show.texts import unfinished
+from edgefl.show.texts import listed, unfinished
 from edgefl.show.values import (
     LOWER_BOUND,
     alike,
@@ -460,5 +460,4 @@ def _in_a_line(groups: Sequence[SeedGroup]) -> Iterator[Line]:
         if row.label != "seed"
     ]
     if told:
-        more = f" and {len(told) - _SETTINGS} more" if len(told) > _SETTINGS else ""
-        yield Line(f"they differ in {', '.join(told[:_SETTINGS])}{more}", "dim")
+        yield Line(f"they differ in {listed(told, _SETTINGS)}", "dim")

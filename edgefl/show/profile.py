@@ -18,6 +18,7 @@ from edgefl.planning.sensitivity import Sensitivity
 from edgefl.show.published import tables
 from edgefl.show.sensitivity import sensitivity
 from edgefl.show.table import MISSING, NO_MARGIN, UNKNOWN, Cell, Column, Line, Table, fits, set_apart
+from edgefl.show.texts import listed
 from edgefl.show.values import AT_LEAST, LOWER_BOUND, between
 
 _TOO_LARGE = "!"
@@ -394,6 +395,5 @@ def _profile_notes(shown: Sequence[Row], unpriced: Sequence[str]) -> list[Line]:
     if any(row["fits"] is False for row in shown):
         notes.append(f"{_TOO_LARGE} does not fit into the device's memory")
     if unpriced:
-        more = f" and {len(unpriced) - _MOST} more" if len(unpriced) > _MOST else ""
-        notes.append(f"no price, for the reasons below: {'; '.join(unpriced[:_MOST])}{more}")
+        notes.append(f"no price, for the reasons below: {listed(unpriced, _MOST, '; ')}")
     return [Line(note, "dim") for note in notes]

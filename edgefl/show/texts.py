@@ -24,6 +24,12 @@ def cut(texts: Sequence[str], most: int, more: str = "more") -> list[str]:
     return [*texts[:most], *([f"and {left:,} {more}"] if left > 0 else [])]
 
 
+def listed(texts: Sequence[str], most: int, apart: str = ", ") -> str:
+    """The same in a line."""
+    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
+    return apart.join(texts[:most]) + more
+
+
 STANDS = {
     "running": "is still running",
     "killed": "was killed",

@@ -39,10 +39,7 @@ _TOGETHER = 4
 
 def _named(record, names):
     """The page as if its groups and all that is theirs had these names."""
-    groups = [
-        replace(one, name=name, settings={name: name})
-        for one, name in zip(record.told.groups, names, strict=True)
-    ]
+    groups = [replace(one, name=name) for one, name in zip(record.told.groups, names, strict=True)]
 
     def run(one):
         name = names[one.group]
@@ -50,7 +47,8 @@ def _named(record, names):
         summary = replace(one.summary, **texts, status="failed")
         return replace(one, summary=summary, devices={name: 1}, links={name: 2})
 
-    told = replace(record.told, groups=groups, runs=list(map(run, record.told.runs)))
+    settings = dict.fromkeys(names, names)
+    told = replace(record.told, groups=groups, runs=list(map(run, record.told.runs)), settings=settings)
     papers = [
         Beside(
             name,

@@ -39,7 +39,8 @@ from edgefl.core.plan import COLUMNS, Plan
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.planning.fleets import recorded_devices
 from edgefl.planning.repricing import pricers_of, rows_of
-from edgefl.store import Reader, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import Reader
 from edgefl.world.blind import sights
 from edgefl.world.draws import jitters
 from edgefl.world.needs import Feedback, Merge

@@ -19,7 +19,6 @@ class Finding(NamedTuple):
     """The result of checking one promise.
 
     Attributes:
-        promise: its text.
         kept: whether it is kept; None if it does not apply.
         detail: how it is broken, or why it does not apply; empty if it is kept.
         where: the file and line of the function that breaks it; empty where no single one does.
@@ -71,11 +70,7 @@ class Broken(NamedTuple):
 
 
 class Inapplicable(NamedTuple):
-    """A promise that a method does not make.
-
-    Attributes:
-        reason: in a few words.
-    """
+    """A promise that a method does not make, and the reason in a few words."""
 
     reason: str
 

@@ -37,11 +37,8 @@ class _Step(NamedTuple):
     """A step of a phase that a client is about to take.
 
     Attributes:
-        task: the client's.
         place: the phase's place in the exchange.
-        phase: the phase.
         carry: before the step, for the caller to keep.
-        batch: its data.
     """
 
     task: Task
@@ -84,7 +81,6 @@ class _Operators(Dispatched):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Runs the operator and notes it."""
         result = func(*args, **(kwargs or {}))
         self.found.append((func.overloadpacket.__name__, [one.shape for one in tensors(result)]))
         return result

@@ -99,7 +99,6 @@ class Setting:
 
     @cached_property
     def draft(self) -> Draft:
-        """What is planned."""
         scenario = {
             "task": {
                 "dataset": "digits",
@@ -152,7 +151,6 @@ class Setting:
 
     @cached_property
     def _merges(self) -> list[Merge]:
-        """Every merge of the run."""
         merges: list[Merge] = []
 
         def answer(need: Need) -> Feedback:
@@ -165,7 +163,7 @@ class Setting:
 
     def learner(self) -> Learner:
         """A learner with the reference engine and all states in memory."""
-        context = Context(self.planned, States(None, 0))
+        context = Context(self.planned, States())
         return Learner(context, Local(context, loop.Loop(), ahead=False))
 
     def learned(self, weigh: Callable[[Sequence[float]], tuple[float, ...]] = tuple) -> Learner:
@@ -190,7 +188,6 @@ class Setting:
         return [_Moment.of(self.learner())]
 
     def _after(self, merges: int) -> Learner:
-        """A learner after the run's first merges."""
         for need in self._merges[len(self._moments) - 1 : merges]:
             self._moments.append(self._merged(self._moments[-1], need))
         return self._at(self._moments[merges])
@@ -215,12 +212,7 @@ class Setting:
 
 
 class _Moment(NamedTuple):
-    """What a learner holds between two merges.
-
-    Attributes:
-        versions: the server versions.
-        states: by client, the job that wrote its state, and the state.
-    """
+    """The versions and the states, each with the job that wrote it, of a learner between two merges."""
 
     versions: dict[int, Tree]
     states: dict[int, tuple[int, Tree | None]]
@@ -242,19 +234,13 @@ class _Moment(NamedTuple):
 
 @dataclass(frozen=True)
 class Round:
-    """A run before a merge.
-
-    Attributes:
-        learner: with the versions and states of that moment.
-        need: the merge.
-    """
+    """A run before a merge; its learner has the versions and states of that moment."""
 
     learner: Learner
     need: Merge
 
     @property
     def name(self) -> str:
-        """The exchange's name."""
         return self.need.exchange
 
     @property
@@ -268,12 +254,10 @@ class Round:
 
     @property
     def server(self) -> Tree:
-        """The server's state."""
         return self.learner.context.versions[self.need.version - 1]
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
-        """The merged jobs."""
         return tuple(self.learner.context.group([job]).tasks[0] for job in self.need.merged)
 
     def arrivals(self) -> list[Arrival]:
@@ -295,8 +279,6 @@ class Call(NamedTuple):
 
     Attributes:
         name: the function's name and its exchange's.
-        function: the function.
-        arguments: what it is called with.
         kept: those of the tensors that are around which it must not change, by name.
         pick: the same function of the same exchange of another method.
     """
@@ -344,9 +326,7 @@ def _step(place: int, exchange: Exchange) -> Callable[..., Any]:
 def driven(found: Generator[Call, Any, None], look: Callable[[Call], tuple[Any, T | None]]) -> T | None:
     """The first that is found among calls.
 
-    Args:
-        found: the calls.
-        look: makes a call; returns what the function returned, and what is found if anything is.
+    ``look`` makes a call; it returns what the function returned, and what is found if anything is.
     """
     result: Any = None
     with suppress(StopIteration):

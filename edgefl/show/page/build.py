@@ -15,7 +15,7 @@ from edgefl.analysis.summary import Summary, each_run, summary, target_of
 from edgefl.core.host import version
 from edgefl.planning.sensitivity import check_factor
 from edgefl.show.colours import styles
-from edgefl.show.compare import every_row, few, pair_table, scales, signs
+from edgefl.show.compare import every_row, few, pair_table, signs
 from edgefl.show.page.records import Page, PageGroup, Read, RunHead, Section, Told
 from edgefl.show.page.sections import (
     activity,
@@ -32,7 +32,8 @@ from edgefl.show.page.sections import (
     rounds,
     verdict,
 )  # fmt: skip
-from edgefl.store import Reader, runs_in
+from edgefl.store.folders import runs_in
+from edgefl.store.reader import Reader
 
 # Jobs that all rounds of all runs list together, which bounds the page's size.
 _MOST_JOBS = 100_000
@@ -114,7 +115,7 @@ def page(
     told = Told(
         runs=[RunHead(one, group_of[id(one)], *counts) for one, counts, _ in found],
         groups=_groups(every, compared),
-        scales=scales(every),
+        settings=differing([one.settings for one in compared]),
         warnings=[*left_out, *few(compared)],
         figures=_judged_figures(compared, depends),
         dependence=depends,
@@ -145,7 +146,6 @@ def _judged_figures(groups: Sequence[SeedGroup], depends: Dependence | None) -> 
 
 def _groups(runs: Sequence[Summary], compared: Sequence[SeedGroup]) -> list[PageGroup]:
     place_of = {id(run): place for place, run in enumerate(runs)}
-    settings = differing([one.settings for one in compared])
     shown = styles([one.name for one in compared])
     return [
         PageGroup(
@@ -153,8 +153,7 @@ def _groups(runs: Sequence[Summary], compared: Sequence[SeedGroup]) -> list[Page
             runs=[place_of[id(run)] for run in one.runs],
             colour=colour,
             dash=dash,
-            settings={key: values[place] for key, values in settings.items()},
             seeds=one,
         )
-        for place, (one, (colour, dash)) in enumerate(zip(compared, shown, strict=True))
+        for one, (colour, dash) in zip(compared, shown, strict=True)
     ]

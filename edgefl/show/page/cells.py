@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from edgefl.analysis.summary import Summary
+from edgefl.show.texts import listed
 from edgefl.show.values import setting_text
 
 
@@ -88,10 +89,8 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
 
 def once(texts: Iterable[str], most: int = 6) -> str:
     """Each text once; of many, how many more there are."""
-    found = list(dict.fromkeys(texts))
-    more = f" and {len(found) - most} more" if len(found) > most else ""
-    apart = "; " if any("," in text for text in found) else ", "
-    return apart.join(map(shortened, found[:most])) + more
+    found = list(map(shortened, dict.fromkeys(texts)))
+    return listed(found, most, "; " if any("," in text for text in found) else ", ")
 
 
 def setting(value: Any, key: str) -> str:

@@ -42,14 +42,12 @@ class PageGroup:
     Attributes:
         name: a heading; it may have two lines.
         runs: their places.
-        settings: those in which groups differ, by dotted key.
     """
 
     name: str
     runs: Sequence[int]
     colour: str
     dash: str
-    settings: Mapping[str, Any]
     seeds: SeedGroup
 
     @property
@@ -68,7 +66,7 @@ class Told:
 
     Attributes:
         runs, groups: all; others name them by their places.
-        scales: the scales at which runs were made; see ``compare.scales``.
+        settings: those in which groups differ, by dotted key: their values in order.
         warnings: what to beware of in the figures, a line each.
         figures: all figures of the groups, and who is ahead in those that are judged.
         dependence: whether that holds on other numbers of the devices; None where it was not asked for.
@@ -78,7 +76,7 @@ class Told:
 
     runs: Sequence[RunHead]
     groups: Sequence[PageGroup]
-    scales: Sequence[str]
+    settings: Mapping[str, Sequence[Any]]
     warnings: Sequence[str]
     figures: Sequence[Judged]
     dependence: Dependence | None

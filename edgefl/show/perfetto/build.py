@@ -27,7 +27,8 @@ from edgefl.show.perfetto.choice import RoundSpan, TimelineChoice, Window, clien
 from edgefl.show.perfetto.counters import counters, nanoseconds
 from edgefl.show.perfetto.packets import Arguments, Packets
 from edgefl.show.texts import STANDS
-from edgefl.store import Reader, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import Reader
 
 MOST_INTERVALS = 500_000
 """Of times away, more are not shown."""

@@ -16,7 +16,8 @@ from edgefl.analysis.run import Run
 from edgefl.core.arrays import Bools, Ints
 from edgefl.core.errors import UserError
 from edgefl.show.page.files import stem_of
-from edgefl.store import runs_in
+from edgefl.show.texts import listed
+from edgefl.store.folders import runs_in
 
 SUFFIXES = (".pftrace", ".perfetto-trace")
 
@@ -43,9 +44,8 @@ def run_of(folder: Path) -> Path:
     """
     runs = runs_in(folder)
     if len(runs) > 1:
-        names = ", ".join(run.relative_to(folder).as_posix() for run in runs[:_MOST_NAMED])
-        more = f" and {len(runs) - _MOST_NAMED} more" if len(runs) > _MOST_NAMED else ""
-        what, hint = f"{folder} holds {len(runs)} runs: {names}{more}", f"choose one, such as {runs[0]}"
+        names = listed([run.relative_to(folder).as_posix() for run in runs], _MOST_NAMED)
+        what, hint = f"{folder} holds {len(runs)} runs: {names}", f"choose one, such as {runs[0]}"
         raise UserError(what, where=str(folder), hint=hint)
     return runs[0]
 

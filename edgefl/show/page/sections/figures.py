@@ -48,7 +48,6 @@ def runs(told: Told, read: Sequence[object]) -> Section:
 
 
 def _settings_table(told: Told) -> Iterator[PageTable]:
-    keys = list(dict.fromkeys(key for group in told.groups for key in group.settings))
-    if keys:
-        cells = [[TableCell(setting(group.settings.get(key), key)) for group in told.groups] for key in keys]
-        yield across("The settings in which they differ", told.names, keys, cells)
+    cells = [[TableCell(setting(value, key)) for value in values] for key, values in told.settings.items()]
+    if cells:
+        yield across("The settings in which they differ", told.names, list(told.settings), cells)

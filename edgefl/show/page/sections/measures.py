@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
 from edgefl.show.page.records import Read, Section, Told
 
-# Of values over clients.
+# Of values over clients, by column: in words, and the share of the clients that are below.
 _QUANTILES = {
-    "least": 0.0, "lowest tenth": 0.1, "median": 0.5, "highest tenth": 0.9, "largest": 1.0,
-}  # fmt: skip
+    "value": ("median", 0.5),
+    "least": ("least", 0.0),
+    "value_low": ("lowest tenth", 0.1),
+    "value_high": ("highest tenth", 0.9),
+    "largest": ("largest", 1.0),
+}
+# Of one value there is nothing to tell.
+_ALONE = {"value": ("", 1.0)}
 
 _SERIES = "SELECT measure, figure, model, MIN(rowid) AS series FROM measures GROUP BY 1, 2, 3 ORDER BY series"
 _LABELS = "SELECT label, MIN(rowid) AS place FROM measures GROUP BY label ORDER BY label != '', place"
@@ -120,73 +126,57 @@ def _where(columns: _Columns, rows: NDArray[np.bool_]) -> _Columns:
 
 def _measure_blocks(
     columns: _Columns, names: Mapping[int, str], classes: frozenset[str], what: str, *, pairs: bool
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Block]:
     """The blocks of the values of all clients together, then those of quantiles over clients, or a matrix."""
     if pairs:
         last = _where(columns, columns["version"] == columns["version"].max())
         along = f"client, in round {int(last['round'][0])}"
         columns = {**last, "version": last["client"], "round": last["client"]}
-        made = _table(columns, names, [1.0])
-        yield from _parts({**made, "values": made["values"][0]}, along, classes, what)
+        yield from _table(columns, names, classes, what, along, _ALONE)
         return
     together = columns["client"] < 0
     if together.any():
-        made = _table(_where(columns, together), names, [1.0])
-        yield from _measure_line(made, {"value": 0})
-        yield from _parts({**made, "values": made["values"][0]}, "round", classes, what)
+        yield from _table(_where(columns, together), names, classes, what, "round", _ALONE)
     if not together.all():
-        made = _table(_where(columns, ~together), names, list(_QUANTILES.values()))
-        places = {"value": 2, "value_low": 1, "value_high": 3, "least": 0, "largest": 4}
-        for block in _measure_line(made, places):
-            yield {**block, "what": f"{what}, over clients"}
-        for place, name in sorted(enumerate(_QUANTILES), key=lambda one: one[1] != "median"):
-            for block in _parts({**made, "values": made["values"][place]}, "round", classes, what):
-                yield {**block, "what": f"{block['what']}, {name} over clients"}
+        yield from _table(_where(columns, ~together), names, classes, what, "round", _QUANTILES)
 
 
-def _measure_line(made: Mapping[str, Any], places: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """What is of no part, by version."""
-    if "" in made["labels"]:
-        at = made["labels"].index("")
-        columns = {name: made["values"][place][:, at].tolist() for name, place in places.items()}
-        yield {"version": made["version"], "round": made["round"], **columns}
-
-
-def _parts(
-    made: Mapping[str, Any], along: str, classes: frozenset[str], what: str
-) -> Iterator[dict[str, Any]]:
-    """What is of each part, by version."""
-    labels = [label for label in made["labels"] if label]
-    if not labels:
-        return
-    kind = "class" if classes.issuperset(labels) else "part"
-    yield {
-        "what": f"{what}, by {kind}",
-        "along": along,
-        "kind": kind,
-        "round": made["round"],
-        "label": labels,
-        "value": made["values"][:, [made["labels"].index(label) for label in labels]].T.tolist(),
-    }
-
-
-def _table(columns: _Columns, names: Mapping[int, str], quantiles: Sequence[float]) -> dict[str, Any]:
-    """Quantiles of the values at each version and label, (quantiles, versions, labels), and what they are."""
+def _table(
+    columns: _Columns,
+    names: Mapping[int, str],
+    classes: frozenset[str],
+    what: str,
+    along: str,
+    figures: Mapping[str, tuple[str, float]],
+) -> Iterator[Block]:
+    """Figures by version: a line of what is of no part, and a map of each figure by part."""
     versions, first, row = np.unique(columns["version"], return_index=True, return_inverse=True)
     present, inverse = np.unique(columns["label"], return_inverse=True)
     labels = [label for label in names if label in present]
     cell = row * len(labels) + np.array([labels.index(label) for label in present])[inverse]
     order = np.argsort(cell, kind="stable")
     cells, start = np.unique(cell[order], return_index=True)
-    values = np.full((len(quantiles), len(versions) * len(labels)), np.nan)
-    parts = np.split(columns["value"][order], start[1:])
+    values = np.full((len(figures), len(versions) * len(labels)), np.nan)
+    parts, shares = np.split(columns["value"][order], start[1:]), [share for _, share in figures.values()]
     # One value alone is each of its quantiles; of several of all clients together the last counts.
     values[:, cells] = np.transpose(
-        [part[-1:] if quantiles == [1.0] else np.quantile(part, quantiles) for part in parts]
+        [part[-1:] if figures is _ALONE else np.quantile(part, shares) for part in parts]
     )
-    return {
-        "version": versions.tolist(),
-        "round": columns["round"][first].tolist(),
-        "labels": [names[label] for label in labels],
-        "values": values.reshape(len(quantiles), len(versions), len(labels)),
-    }
+    values = values.reshape(len(figures), len(versions), len(labels))
+    over = "" if figures is _ALONE else ", over clients"
+    rounds, named = columns["round"][first].tolist(), [names[label] for label in labels]
+    # The label of what is of no part is empty, and the first.
+    apart = int("" in named)
+    if apart:
+        lines = {name: own[:, 0].tolist() for name, own in zip(figures, values, strict=True)}
+        yield {"what": f"{what}{over}", "version": versions.tolist(), "round": rounds, **lines}
+    kind = "class" if classes.issuperset(named[apart:]) else "part"
+    for (words, _), own in zip(figures.values(), values, strict=True) if named[apart:] else ():
+        yield {
+            "what": f"{what}, by {kind}" + (f", {words} over clients" if words else ""),
+            "along": along,
+            "kind": kind,
+            "round": rounds,
+            "label": named[apart:],
+            "value": own[:, apart:].T.tolist(),
+        }

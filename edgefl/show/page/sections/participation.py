@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edgefl.core.arrays import Ints
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot
 from edgefl.show.page.records import Read, Section, Told
 
@@ -48,38 +47,27 @@ def read(one: Read) -> list[Block]:
     index of the jobs merged per admitted client, ``Summary.fairness``.
     """
     found, admitted = one.run, one.summary.clients - one.summary.refused
-    merges, jobs = found.merges, found.jobs
-    in_rounds = found.in_rounds[merges.exchange]
-    version, round_ = merges.version[in_rounds], merges.round[in_rounds]
-    mine = found.merged_in_rounds()
+    jobs, merges, mine = found.jobs, found.merges, found.merged_in_rounds()
     if not len(mine):
         return []
+    in_rounds = found.in_rounds[merges.exchange]
+    version, round_ = merges.version[in_rounds], merges.round[in_rounds]
     last = np.flatnonzero(np.diff(round_, append=-1))
     if len(last) > _MOST:
         last = last[np.linspace(0, len(last) - 1, _MOST).astype(np.int64)]
-    before = _merged_before(jobs.client[mine])
-    # How many jobs were merged by each round's end.
-    merged = np.searchsorted(jobs.into_version[mine], version[last], side="right")
-    distinct = np.append(0, np.cumsum(before == 0))[merged]
-    # The next one after x jobs of a client adds (x + 1)^2 - x^2.
-    squares = np.append(0, np.cumsum(2 * before + 1))[merged]
-    fairness = np.divide(merged**2, admitted * squares, out=np.full(len(last), np.nan), where=squares > 0)
+    ends = np.searchsorted(jobs.into_version[mine], version[last], side="right")
+    counts = np.zeros(one.summary.clients, dtype=np.int64)
+    fairness, distinct = [], []
+    for merged, clients in zip(ends.tolist(), np.split(jobs.client[mine], ends)[:-1], strict=True):
+        np.add.at(counts, clients, 1)
+        fairness.append(merged**2 / (admitted * int(counts @ counts)) if merged else np.nan)
+        distinct.append(np.count_nonzero(counts))
     return [
         {
             "run": one.place,
             "round": round_[last].tolist(),
-            "fairness": fairness.tolist(),
-            "distinct": distinct.tolist(),
+            "fairness": fairness,
+            "distinct": distinct,
             "admitted": admitted,
         }
     ]
-
-
-def _merged_before(clients: Ints) -> Ints:
-    """How often the client at each place stands at earlier ones, (n,)."""
-    order = np.argsort(clients, kind="stable")
-    starts = np.flatnonzero(np.diff(clients[order], prepend=-1))
-    sizes = np.diff(starts, append=len(clients))
-    before = np.empty(len(clients), dtype=np.int64)
-    before[order] = np.arange(len(clients)) - np.repeat(starts, sizes)
-    return before

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from textwrap import dedent
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -20,14 +18,13 @@ from edgefl.show.page.cells import PageTable, TableCell, once, shortened
 from edgefl.show.page.frames import shared
 from edgefl.show.page.records import Read, Section, Told
 from edgefl.show.values import setting_text
-from edgefl.store import event_hash
+from edgefl.store.events import event_hash
 
 # Of ``host.json``; the folder of the data says more of its user than of the figures. It is missing while the
 # run goes on.
 _MACHINE = ("engine", "processor", "cores", "threads", "memory_bytes", "platform", "python", "libraries")
 # A fleet may hold a trace of millions of rows.
 _MOST_CHARACTERS = 50_000
-_LINKS = re.compile(r"(?m)^links:\n(?: .*\n|\n)*")
 # Runs whose events and machines are seen at once.
 _FEW = 12
 
@@ -91,18 +88,18 @@ def read(one: Read) -> RunOrigin:
         UserError: its plan is damaged.
     """
     reader = one.run.reader
-    host, fleet, plan = reader.host(), recorded_fleet(reader), dump(reader.resolved())
+    host, fleet, plan = reader.host(), recorded_fleet(reader), reader.document.data
     records = {
         **{f"device {name}": device for name, device in recorded_devices(reader).items()},
         **{f"link {name}": link for name, link in fleet.links.items()},
     }
     return RunOrigin(
         event_hash=event_hash(reader),
-        scenario=_shortened(_block(plan, "scenario")),
+        scenario=_shortened(dump(plan["scenario"])),
         assumed=reader.meta["assumed"],
         made=_made(reader.meta),
         machine={key: host[key] for key in _MACHINE if key in host},
-        fleet=_shortened(_LINKS.sub("", _block(plan, "fleet"))),
+        fleet=_shortened(dump({key: value for key, value in plan["fleet"].items() if key != "links"})),
         numbers=[*(each for of, record in records.items() for each in _numbers(of, record)), *_carbon(fleet)],
     )
 
@@ -115,12 +112,6 @@ def _made(meta: Mapping[str, Any]) -> str:
         for one in meta.get("resumed", ())
     )
     return "; ".join(times) or "in one go"
-
-
-def _block(plan: str, key: str) -> str:
-    """What stands under one of the keys of a plan, which alone are not indented."""
-    found = re.search(rf"(?m)^{key}:\n((?: .*\n|\n)*)", plan)
-    return dedent(found[1]) if found else ""
 
 
 def _shortened(text: str) -> str:

@@ -26,22 +26,15 @@ _ROUNDING = 1e-9
 # Digits of a job's seconds, relative to a job's length: a round may be a wait of hours.
 _DIGITS = 5
 _CUT = ENDINGS.index(Kind.CUT)
-_STATIONS = ("dispatched_s", "received_s", "worked_s", "arrived_s", "ended_s")
-# A stage goes from one station to the next.
-_STAGES = ("receive", "work", "transmit")
 
-
+_STATIONS = ("dispatched", "received", "worked", "arrived", "ended")
 _TIMERS = {"timer": "a timer", "server": "the server's work", "waiting for clients": "clients to come"}
 _COLUMNS = {
     "round": FrameColumn("round"),
     "exchange": FrameColumn("exchange"),
     "client": FrameColumn("client"),
     "device": FrameColumn("device"),
-    "dispatched_s": FrameColumn("dispatched", "s"),
-    "received_s": FrameColumn("received", "s"),
-    "worked_s": FrameColumn("worked", "s"),
-    "arrived_s": FrameColumn("arrived", "s"),
-    "ended_s": FrameColumn("ended", "s"),
+    **{f"{name}_s": FrameColumn(name, "s") for name in _STATIONS},
     "receive_away_s": FrameColumn("away while receiving", "s"),
     "work_away_s": FrameColumn("away while working", "s"),
     "transmit_away_s": FrameColumn("away while transmitting", "s"),
@@ -87,19 +80,6 @@ class _All(NamedTuple):
     of_job: Ints
 
 
-class _Waited(NamedTuple):
-    """The client that a merge waited for: -1 for a timer, the server or clients to come.
-
-    Attributes:
-        waited_phase: what took longest of it, see ``path.PHASES``; empty where there is no path.
-        waited_s: of the critical path, from the merge before in its round on, that are its, or nobody's.
-    """
-
-    waited_client: int
-    waited_phase: str
-    waited_s: float
-
-
 def read(one: Read) -> list[dict[str, Any]]:
     """A run's merges, and the jobs that ended with each; none without a merge and without a job.
 
@@ -121,7 +101,7 @@ def read(one: Read) -> list[dict[str, Any]]:
     listed = [ordered[slice(*ends)][:_JOBS] for ends in zip(begins, stops, strict=True)]
     jobs, ends = np.concatenate(listed), np.cumsum(list(map(len, listed)))
     columns = _columns(found, jobs)
-    waits = _waited_text(found, every.version[kept])
+    waits = _waited(found, every.version[kept])
     blocks = []
     for at, (place, mine, end, waited) in enumerate(zip(kept, listed, ends, waits, strict=True)):
         own = {name: column[end - len(mine) : end] for name, column in columns.items()}
@@ -135,10 +115,10 @@ def read(one: Read) -> list[dict[str, Any]]:
             "from_s": float(found.jobs.dispatched_s[mine].min(initial=to_s)),
             "to_s": to_s,
             "omitted": int(stops[at] - begins[at]) - len(mine),
-            **waited._asdict(),
+            **waited,
             **own,
             "waited_for": [
-                waited.waited_phase * (client == waited.waited_client) for client in own["client"]
+                waited["waited_phase"] * (client == waited["waited_client"]) for client in own["client"]
             ],
         }
         rounds = one.summary.rounds
@@ -219,8 +199,11 @@ def _kept(found: Run, every: _All, most_jobs: int) -> Ints:
     return order[np.unique(np.append(spaced, np.argmax((every.to_s - from_s)[order])))]
 
 
-def _waited_text(found: Run, versions: Ints) -> Iterator[_Waited]:
-    """Whom merges waited for: the client with most of each one's critical path."""
+def _waited(found: Run, versions: Ints) -> Iterator[Block]:
+    """Whom merges waited for: the client with most of each one's critical path, for what, and how long.
+
+    It is -1 for a timer, the server or clients to come, and the phase is empty where there is no path.
+    """
     parts = critical_paths(found)
     spent: dict[int, dict[int, Counter[int]]] = {}
     ends = np.searchsorted(found.merges.t_s, parts.to_s)
@@ -235,25 +218,25 @@ def _waited_text(found: Run, versions: Ints) -> Iterator[_Waited]:
         by_client = spent.get(merge, {-1: Counter()})
         who = max(by_client, key=lambda one: by_client[one].total())
         phases = by_client[who].most_common(1)
-        yield _Waited(who, PHASES[phases[0][0]] if phases else "", by_client[who].total())
+        yield {
+            "waited_client": who,
+            "waited_phase": PHASES[phases[0][0]] if phases else "",
+            "waited_s": by_client[who].total(),
+        }
 
 
-def _columns(found: Run, jobs: Ints) -> dict[str, list[Any]]:
-    took_s = found.until_s[jobs] - found.jobs.dispatched_s[jobs]
-    typical_s = float(np.median(took_s)) if len(jobs) else 0.0
+def _columns(found: Run, places: Ints) -> dict[str, list[Any]]:
+    jobs, until_s = found.jobs[places], found.until_s[places]
+    typical_s = float(np.median(until_s - jobs.dispatched_s)) if len(places) else 0.0
     decimals = _DIGITS - math.floor(math.log10(typical_s)) if typical_s > 0 else _DIGITS
+    columns = {f"{name}_s": jobs[f"{name}_s"] for name in _STATIONS}
+    for stage, start, end, away in _SPANS[:-1]:
+        # What of a stage its client was not busy.
+        away_s = np.nan_to_num(found.over_s(end, places) - jobs[start] - jobs[f"{stage}_s"])
+        columns[away] = np.where(away_s > _ROUNDING * jobs.ended_s, away_s, 0.0)
     return {
-        "client": found.jobs.client[jobs].tolist(),
-        "device": [found.device_names[place] for place in found.clients.device[found.jobs.client[jobs]]],
-        **{name: np.round(getattr(found.jobs, name)[jobs], decimals).tolist() for name in _STATIONS},
-        **{f"{name}_away_s": np.round(away_s, decimals).tolist() for name, away_s in _away(found, jobs)},
-        "ending": [str(ENDINGS[ending]) for ending in found.jobs.ending[jobs].tolist()],
+        "client": jobs.client.tolist(),
+        "device": [found.device_names[place] for place in found.clients.device[jobs.client]],
+        **{name: np.round(column, decimals).tolist() for name, column in columns.items()},
+        "ending": [str(ENDINGS[ending]) for ending in jobs.ending.tolist()],
     }
-
-
-def _away(found: Run, jobs: Ints) -> Iterator[tuple[str, Floats]]:
-    """Each stage's name, and the seconds of some jobs' stages in which they were not busy."""
-    for name, start, end in zip(_STAGES, _STATIONS, _STATIONS[1:], strict=False):
-        span_s = found.over_s(end, jobs) - found.jobs[start][jobs]
-        away_s = np.nan_to_num(span_s - found.jobs[f"{name}_s"][jobs])
-        yield name, np.where(away_s > _ROUNDING * found.jobs.ended_s[jobs], away_s, 0.0)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from edgefl.analysis.groups import Judged
 from edgefl.analysis.settings import fleet_name
+from edgefl.show.compare import scales
 from edgefl.show.page.cells import (
     ABREAST,
     PageTable,
@@ -20,7 +21,7 @@ from edgefl.show.page.cells import (
 from edgefl.show.page.records import RunHead, Section, Told
 from edgefl.show.sensitivity import about, effects, verdict_lines
 from edgefl.show.table import MISSING
-from edgefl.show.texts import unfinished
+from edgefl.show.texts import listed, unfinished
 from edgefl.show.values import cell
 
 # Characters of the reason why a run failed.
@@ -57,7 +58,7 @@ def section(told: Told, read: Sequence[object]) -> Section:
             *_verdict_pairs(told),
             *_effects_table(told),
         ],
-        notes=list(_verdict_notes(told)) if main else ["There is nothing to judge."],
+        notes=list(_verdict_notes(told, main, aside)) if main else ["There is nothing to judge."],
         texts=_verdict_words(told),
     )
 
@@ -80,7 +81,7 @@ def _tables(told: Told, rows: Sequence[Judged], caption: str) -> Iterator[PageTa
         return
     cells = [[_judged(row, place) for place in range(len(told.groups))] for row in rows]
     ahead = [_ahead_cell(row, told) for row in rows]
-    table = replace(across(caption, told.names, [row.metric.label for row in rows], cells))
+    table = across(caption, told.names, [row.metric.label for row in rows], cells)
     if len(told.groups) == 1:
         yield replace(table, caption=caption.replace(_AHEAD, "the run's figures"))
     elif len(told.groups) <= ABREAST:
@@ -163,9 +164,8 @@ def _verdict_words(told: Told) -> dict[str, str]:
     }
 
 
-def _verdict_notes(told: Told) -> Iterator[str]:
+def _verdict_notes(told: Told, main: Sequence[Judged], aside: Sequence[Judged]) -> Iterator[str]:
     """What the verdict's signs mean, and what it rests on."""
-    main, aside = verdicts(told)
     used = {_sign(row, place) for row in (*main, *aside) for place in range(len(told.groups))}
     signs = [" ".join(one) for one in (BEST, TIED, CLOSE) if one in used]
     if signs:
@@ -183,7 +183,7 @@ def _verdict_notes(told: Told) -> Iterator[str]:
     yield from _intervals(told)
     if model := next((row.metric.model for row in main if row.metric.key.startswith("target.")), ""):
         yield f"To a target: until the first evaluation of the {model} model at or above it."
-    if main and not any("wasted." in row.metric.key for row in main):
+    if not any("wasted." in row.metric.key for row in main):
         yield "Nothing was wasted: no job was late, lost or cut."
 
 
@@ -221,21 +221,19 @@ _MOST_SETTINGS = 4
 
 def _verdict_facts(told: Told) -> Iterator[tuple[str, str]]:
     runs = [one.summary for one in told.runs]
-    yield from (("scale", line) for line in told.scales)
+    yield from (("scale", line) for line in scales(runs))
     yield "methods", once(run.method for run in runs)
     yield "rounds", once(map(rounds_cell, runs))
     yield "data sets", once(run.dataset or "unknown" for run in runs)
     yield "seeds", once(str(run.seed) for run in runs)
     yield "fleet", once(map(_fleet, told.runs))
     yield "links", once(_count_words(run.links) for run in told.runs)
-    keys = list(dict.fromkeys(key for group in told.groups for key in group.settings))
-    if keys:
+    if told.settings:
         differences = [
-            f"{key} ({once(setting(group.settings.get(key), key) for group in told.groups)})"
-            for key in keys[:_MOST_SETTINGS]
+            f"{key} ({once(setting(value, key) for value in values)})"
+            for key, values in told.settings.items()
         ]
-        more = f" and {len(keys) - _MOST_SETTINGS} more" if len(keys) > _MOST_SETTINGS else ""
-        yield "differences", "; ".join(differences) + more
+        yield "differences", listed(differences, _MOST_SETTINGS, "; ")
 
 
 def _fleet(run: RunHead) -> str:
