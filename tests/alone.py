@@ -12,7 +12,7 @@ from edgefl.core.devices import Bounds
 from edgefl.core.link import Link
 from edgefl.core.price import ENERGIES, Demand, above_idle_between
 from edgefl.core.totals import known
-from edgefl.planning.pricer import Pricer
+from edgefl.planning.repricing import Pricer
 
 
 class Energy(NamedTuple):

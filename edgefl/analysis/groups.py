@@ -68,19 +68,15 @@ def seeds_together(runs: Sequence[Summary]) -> list[SeedGroup]:
     Of runs with the same seed too, the first ones are taken together, then the second ones, and so on.
     """
     found: dict[Any, list[Summary]] = {}
+    seen = Counter[Any]()
     for place, run in enumerate(runs):
-        found.setdefault(_alike(run, place, found), []).append(run)
+        key: Any = place
+        if run.settings is not None and run.status == "done":
+            alike = canonical({**run.settings, _SEED: None}), run.fleet_id, tuple(sorted(run.accuracy))
+            key = alike, seen[alike, run.seed]
+            seen[alike, run.seed] += 1
+        found.setdefault(key, []).append(run)
     return _named_apart([SeedGroup(_common_name(group), tuple(group)) for group in found.values()])
-
-
-def _alike(run: Summary, place: int, found: Mapping[Any, Sequence[Summary]]) -> Any:
-    if run.settings is None or run.status != "done":
-        return place
-    alike = canonical({**run.settings, _SEED: None}), run.fleet_id, tuple(sorted(run.accuracy))
-    number = 0
-    while any(other.seed == run.seed for other in found.get((alike, number), ())):
-        number += 1
-    return alike, number
 
 
 def _common_name(runs: Sequence[Summary]) -> str:

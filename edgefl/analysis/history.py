@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.analysis.bills import BilledUntil
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import MERGED, sums
 from edgefl.core.arrays import Floats, Ints
@@ -152,10 +151,6 @@ class Evaluated:
     rounds: int = field(default=0, kw_only=True)
     t_s_between: Interval | None = field(default=None, kw_only=True, metadata=OPTIONAL)
     joules_between: Interval | None = field(default=None, kw_only=True, metadata=OPTIONAL)
-
-    @property
-    def until(self) -> BilledUntil:
-        return BilledUntil(self.t_s, self.t_s_between)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from edgefl.analysis.explain.path import NOBODY
 from edgefl.analysis.history import Evaluated
 from edgefl.analysis.summary import Summary
 from edgefl.analysis.values import NOT_REACHED, Value, over_seeds
+from edgefl.core.corners import Interval
 
 MODELS = ("global", "personal")
 Better = Literal["higher", "lower", ""]
@@ -89,13 +90,15 @@ def percent(target: float) -> str:
     return f"{(Decimal(repr(target)) * 100).normalize():f}%"
 
 
-def _plain(figure: Callable[[Summary], float | None]) -> Of:
-    return lambda run: None if (found := figure(run)) is None else Value(found)
-
-
 def _at(key: str) -> Of:
-    """The number that a run's record has by this key."""
-    return _plain(lambda run: float(run.numbers[key]) if key in run.numbers else None)
+    """The number that a run's record has by this key, with its bounds."""
+
+    def of(run: Summary) -> Value | None:
+        low, high = (run.numbers.get(f"{key}_between.{end}") for end in ("low", "high"))
+        between = None if low is None else Interval(low, high)
+        return Value(float(run.numbers[key]), between) if key in run.numbers else None
+
+    return of
 
 
 def _read(key: str, label: str, unit: str, better: Better = "", **more: Any) -> Metric:
@@ -167,13 +170,7 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
         f"{start}t_s", f"time{end}", "s", "lower", of(lambda one: Value(one.t_s, one.t_s_between)), **shown
     )
     if any(one.last_below for one in found):
-
-        def below(run: Summary) -> Value | None:
-            reached = run.target and run.target.of(model)
-            last = reached and reached.last_below
-            return Value(last.t_s, last.t_s_between) if last else None
-
-        yield Metric(f"{start}last_below.t_s", "  last evaluation below", "s", "", below, model=model)
+        yield _read(f"{start}last_below.t_s", "  last evaluation below", "s", model=model)
     rounds, flops = of(lambda one: Value(one.rounds)), of(lambda one: Value(one.flops))
     yield Metric(f"{start}rounds", f"rounds{end}", "", "lower", rounds, model=model)
     yield Metric(f"{start}bytes", f"bytes{end}", "B", "lower", of(lambda one: Value(one.bytes)), **if_any)
@@ -206,8 +203,7 @@ def _of_amount(found: Amount | None) -> Value | None:
 def _wholes(runs: Sequence[Summary]) -> Iterator[Metric]:
     """What the whole run took."""
     shown: dict[str, Any] = {"main": True, "judged": True, "cost": True}
-    virtual: Of = lambda run: Value(run.virtual_s, run.virtual_s_between)  # noqa: E731 - it has a type
-    yield Metric("virtual_s", "virtual time", "s", "lower", virtual, **shown)
+    yield _read("virtual_s", "virtual time", "s", "lower", **shown)
     yield _read("bytes", "bytes of all clients", "B", "lower", **shown)
     yield _read("down_bytes", "  down", "B", "lower")
     yield _read("up_bytes", "  up", "B", "lower")
@@ -338,8 +334,7 @@ def _clients(runs: Sequence[Summary]) -> Iterator[Metric]:
     if any(run.refused for run in runs):
         yield _read("refused", "clients refused", "", "lower", main=True)
     if any(run.peak_bytes for run in runs):
-        peak = _plain(lambda run: run.peak_bytes or None)
-        yield Metric("peak_bytes", "peak device memory", "B", "lower", peak, main=True)
+        yield _read("peak_bytes", "peak device memory", "B", "lower", main=True)
     yield _read("utilisation", "utilisation", "share", "lower")
     if any(run.fairness is not None and run.fairness < 1 for run in runs):
         yield _read("merged_clients", "clients that were merged", "", "higher")
@@ -350,7 +345,7 @@ def _clients(runs: Sequence[Summary]) -> Iterator[Metric]:
 _MOST_WAITED = 3
 
 
-def _waited(runs: Sequence[Summary]) -> Iterator[Metric]:
+def _paths(runs: Sequence[Summary]) -> Iterator[Metric]:
     """The devices with most of the critical path, and what it was spent on."""
     devices = _waited_devices(runs)
     if devices:
@@ -414,6 +409,6 @@ def _host(runs: Sequence[Summary]) -> Iterator[Metric]:
 
 
 _PARTS: Sequence[Callable[[Sequence[Summary]], Iterator[Metric]]] = (
-    _accuracies, _to_target, _wholes, _wasted, _batteries, _clients, _merging, _waited, _measures,
+    _accuracies, _to_target, _wholes, _wasted, _batteries, _clients, _merging, _paths, _measures,
     partial(_to_target, second=True), _host,
 )  # fmt: skip

@@ -236,7 +236,11 @@ def _order(found: Sequence[_PublishedEntry], ours: Mapping[int, Ours]) -> Publis
         keys = _apart(one.settings, other.settings)
         if len(keys) != 1 or one.published == other.published:
             continue
-        for place, against in _pairs(one, other, keys, ours):
+        pairs = list(product(one.here, other.here))
+        # Of several runs, those that differ in nothing else.
+        if len(pairs) > 1:
+            pairs = [(a, b) for a, b in pairs if ours[a].without(keys) == ours[b].without(keys)]
+        for place, against in pairs:
             mine, its = one.here[place], other.here[against]
             if mine is None or its is None:
                 continue
@@ -254,13 +258,3 @@ def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """The keys in which settings differ, without those within another of them."""
     keys = [key for key in {**one, **other} if _folded(one.get(key)) != _folded(other.get(key))]
     return [key for key in keys if not any(key != outer and within(key, outer) for outer in keys)]
-
-
-def _pairs(
-    one: _PublishedEntry, other: _PublishedEntry, keys: Sequence[str], ours: Mapping[int, Ours]
-) -> list[tuple[int, int]]:
-    """Of each two runs; of several, those that differ in nothing else."""
-    every = list(product(one.here, other.here))
-    if len(every) == 1:
-        return every
-    return [(a, b) for a, b in every if ours[a].without(keys) == ours[b].without(keys)]

@@ -22,10 +22,6 @@ from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.plan import Prices
 from edgefl.core.price import Demand, times
 
-_COLUMNS = (
-    "client", "exchange", "version", "dispatched_s", "received_s", "worked_s", "arrived_s", "ended_s",
-    "receive_s", "work_s", "transmit_s", "full_power_s", "down_bytes", "up_bytes",
-)  # fmt: skip
 _CHUNK = 1 << 16
 
 
@@ -49,33 +45,22 @@ class Columns:
         return len(next(iter(vars(self).values())))
 
 
-def priceable(rows: Any, kinds: Ints) -> Columns:
-    """A run's jobs as ``Repriced`` takes them, in the order of their numbers.
+def priceable(jobs: Columns, kinds: Ints) -> Columns:
+    """A run's jobs, in the order of their numbers, as ``Repriced`` takes them, given each client's kind.
 
-    They have some columns of ``core.event.JOB``; the ``kind`` of their client; ``into_version``, 0 for none;
-    ``earlier``, the place of the job before, of those with a transfer, of the same client, -1 for none; and
-    whether each is the ``last`` of them. They are made of rows of ``JOB``, or its columns, and each client's
-    kind.
+    They have the ``kind`` of their client too, and ``earlier``: of those with a transfer, the place of the
+    one before of the same client, -1 for none.
     """
-    client, moved = rows["client"], (rows["receive_s"] > 0) | (rows["transmit_s"] > 0)
-    order = np.flatnonzero(moved)
-    order = order[np.argsort(client[order], kind="stable")]
-    again = client[order[1:]] == client[order[:-1]]
-    earlier = np.full(len(client), -1, dtype=np.int64)
+    order = np.flatnonzero((jobs.receive_s > 0) | (jobs.transmit_s > 0))
+    order = order[np.argsort(jobs.client[order], kind="stable")]
+    again = jobs.client[order[1:]] == jobs.client[order[:-1]]
+    earlier = np.full(len(jobs), -1, dtype=np.int64)
     earlier[order[1:][again]] = order[:-1][again]
-    moved[order[:-1][again]] = False
-    more = {"kind": kinds[client], "into_version": np.maximum(rows["into_version"], 0)}
-    return Columns({**{name: rows[name] for name in _COLUMNS}, **more, "earlier": earlier, "last": moved})
-
-
-def chunks(jobs: Columns) -> Iterator[slice]:
-    """The places of all jobs, so many at a time that memory does not grow with a run."""
-    for first in range(0, len(jobs), _CHUNK):
-        yield slice(first, min(first + _CHUNK, len(jobs)))
+    return Columns({**vars(jobs), "kind": kinds[jobs.client], "earlier": earlier})
 
 
 class Taken(NamedTuple):
-    """What some of a run's jobs took, (n,) each; NaN where it is unknown.
+    """What a run's jobs took, (n,) each; NaN where it is unknown.
 
     Attributes:
         stage_j: the joules of receiving, working and sending.
@@ -87,47 +72,6 @@ class Taken(NamedTuple):
     stage_j: tuple[Floats, Floats, Floats]
     tail_j: tuple[Floats, Floats, Floats]
     busy_s: tuple[Floats, Floats, Floats]
-
-
-class _Stages(NamedTuple):
-    """Some jobs at other prices.
-
-    Attributes:
-        demand: what they ask for there.
-        busy_s, full_power_s: as of the jobs, there.
-        began_s, ended_s: of each stage; NaN for one that did not begin.
-    """
-
-    jobs: Columns
-    demand: Demand
-    busy_s: tuple[Floats, Floats, Floats]
-    full_power_s: Floats
-    began_s: tuple[Floats, Floats, Floats]
-    ended_s: tuple[Floats, Floats, Floats]
-
-    def first_s(self) -> Floats:
-        """When the first transfer began."""
-        return np.where(self.jobs.receive_s > 0, self.began_s[0], self.began_s[2])
-
-    def tail_j(self, since_s: Floats, until_s: Floats | float, opened: Bools) -> Floats:
-        """The joules of their radios' tails, where they were open for some time."""
-        left_s = until_s - since_s
-        joules: Floats = self.demand.tail_j(opened & ~(left_s <= 0), left_s)
-        return joules
-
-    def last_j(self, until_s: Floats | float) -> Floats:
-        """The joules of the tail after the last transfer."""
-        sends = self.jobs.transmit_s > 0
-        since_s = np.where(sends, self.ended_s[2], self.ended_s[0])
-        return self.tail_j(since_s, until_s, sends | (self.jobs.receive_s > 0))
-
-
-class _Chunk(NamedTuple):
-    """Some jobs; the places among them of those whose clients had one before, and these earlier ones."""
-
-    some: _Stages
-    after: Ints
-    earlier: _Stages
 
 
 class Repriced:
@@ -148,9 +92,37 @@ class Repriced:
             blind: whether the run is blind to time.
             shared: whether links are shared or change.
         """
-        self._jobs, self._prices, self._others, self._shared = jobs, prices, others, shared
-        self._ends = self._merged() if blind else None
-        self._kept: tuple[slice, _Chunk] | None = None
+        self._jobs, self._shared = jobs, shared
+        before, self._others = _by_kind(prices), _by_kind(others)
+        # Of each job, the place of what its kind of client is asked for in its exchange.
+        self._place = jobs.exchange * len(prices[0].work_s) + jobs.kind
+        work = _factor(before.work_s, self._others.work_s)[self._place]
+        down = jobs.receive_s, jobs.down_bytes, before.down_bytes, before.down_s, self._others.down_s
+        up = jobs.transmit_s, jobs.up_bytes, before.up_bytes, before.up_s, self._others.up_s
+        receive_s, transmit_s = self._transferred_s(*down), self._transferred_s(*up)
+        work_s: Floats = jobs.work_s * work
+        self._busy_s, self._full_power_s = (receive_s, work_s, transmit_s), jobs.full_power_s * work
+        # When versions were merged, each after the slowest of its jobs; when stages began and ended, NaN for
+        # one that did not begin.
+        self._ends = None
+        if blind:
+            longest_s, merged = np.zeros(jobs.into_version.max(initial=0) + 1), jobs.into_version > 0
+            with np.errstate(invalid="ignore"):
+                np.maximum.at(longest_s, jobs.into_version[merged], (receive_s + work_s + transmit_s)[merged])
+            self._ends = np.cumsum(longest_s)
+            at_s = self._ends[jobs.version]
+            received_s, worked_s = at_s + receive_s, at_s + receive_s + work_s
+            self._began_s = at_s, received_s, worked_s
+            self._ended_s = [received_s, worked_s, worked_s + transmit_s]
+        else:
+            self._began_s = jobs.dispatched_s, jobs.received_s, jobs.worked_s
+            reached = jobs.received_s, jobs.worked_s, jobs.arrived_s
+            self._ended_s = [np.where(np.isnan(one), jobs.ended_s, one) for one in reached]
+        # When each job's client begins its next transfer.
+        after = np.flatnonzero(jobs.earlier >= 0)
+        first_s = np.where(jobs.receive_s > 0, self._began_s[0], self._began_s[2])
+        self._next_s = np.full(len(jobs), np.inf)
+        self._next_s[jobs.earlier[after]] = first_s[after]
 
     def seconds(self, version: int | None = None) -> float | None:
         """When a version of the server was merged, or the last one; None where times stand as they are."""
@@ -167,114 +139,79 @@ class Repriced:
         until_s = t_s if then_s is None else then_s
         if math.isnan(until_s):
             return math.nan
-        return math.fsum(self._until(self._chunk(places), until_s) for places in chunks(self._jobs))
+        return math.fsum(self._until(some, until_s) for some in self._chunks())
 
-    def _until(self, chunk: _Chunk, until_s: float) -> float:
+    def _chunks(self) -> Iterator[slice]:
+        """The places of all jobs, so many at a time that what is reckoned of them takes little memory."""
+        return (slice(first, first + _CHUNK) for first in range(0, max(1, len(self._jobs)), _CHUNK))
+
+    def _until(self, some: slice, until_s: float) -> float:
         """The energy of some jobs until a time, stages under way as far as they got."""
-        some = chunk.some
-        done = [
-            _so_much(began, ended, until_s) for began, ended in zip(some.began_s, some.ended_s, strict=True)
-        ]
+        stages = zip(self._began_s, self._ended_s, strict=True)
+        done = [_so_much(began_s[some], ended_s[some], until_s) for began_s, ended_s in stages]
         receive_s, work_s, transmit_s = (
-            times(busy, share) for share, busy in zip(done, some.busy_s, strict=True)
+            times(busy_s[some], share) for busy_s, share in zip(self._busy_s, done, strict=True)
         )
         # A transfer under way has moved less than its share, since it began with handshakes.
-        down, up, demand = some.jobs.down_bytes, some.jobs.up_bytes, some.demand
+        demand, down, up = self._demand(some), self._jobs.down_bytes[some], self._jobs.up_bytes[some]
         received, sent = demand.moved(receive_s, transmit_s)
         down = np.where(done[0] < 1, self._so_far(down, done[0], received), down)
         up = np.where(done[2] < 1, self._so_far(up, done[2], sent), up)
-        powered_s = times(some.full_power_s, done[1])
+        powered_s = times(self._full_power_s[some], done[1])
         charges = demand.charges((receive_s, work_s, transmit_s), (down, up), powered_s)
         parts = [part for stage in zip(*charges, strict=True) for part in stage]
-        return sum(float(np.sum(part)) for part in (*parts, *_tails_j(chunk, until_s)))
+        return sum(float(np.sum(part)) for part in (*parts, *self._tails_j(demand, some, until_s)))
 
-    def by_job(self, t_s: float) -> Iterator[tuple[slice, Taken]]:
-        """What each job took in the whole run, until its end on its own clock; some jobs at a time."""
-        then_s = self.seconds()
-        for places in chunks(self._jobs):
-            chunk = self._chunk(places)
-            some = chunk.some
-            moved = some.jobs.down_bytes, some.jobs.up_bytes
-            charges = some.demand.charges(some.busy_s, moved, some.full_power_s)
-            receive_j, work_j, transmit_j = map(np.add, *charges)
-            tails_j = _tails_j(chunk, t_s if then_s is None else then_s)
-            yield places, Taken((receive_j, work_j, transmit_j), tails_j, some.busy_s)
+    def taken(self, t_s: float) -> Taken:
+        """What each job took in the whole run, until its end on its own clock."""
+        then_s, parts = self.seconds(), []
+        for some in self._chunks():
+            demand, (receive_s, work_s, transmit_s) = self._demand(some), (one[some] for one in self._busy_s)
+            moved = self._jobs.down_bytes[some], self._jobs.up_bytes[some]
+            charges = demand.charges((receive_s, work_s, transmit_s), moved, self._full_power_s[some])
+            tails_j = self._tails_j(demand, some, t_s if then_s is None else then_s)
+            parts.append([*map(np.add, *charges), *tails_j])
+        receive_j, work_j, transmit_j, between_j, last_j = map(np.concatenate, zip(*parts, strict=True))
+        # The tail that a transfer ends is the job's that begins it.
+        earlier_j, after = np.zeros(len(self._jobs)), np.flatnonzero(self._jobs.earlier >= 0)
+        earlier = self._jobs.earlier[after]
+        earlier_j[after], last_j[earlier] = last_j[earlier], 0.0
+        return Taken((receive_j, work_j, transmit_j), (earlier_j, between_j, last_j), self._busy_s)
 
-    def _chunk(self, places: slice) -> _Chunk:
-        """Some of the jobs; the last are kept, since most runs have no more and are asked for many times."""
-        if self._kept is None or self._kept[0] != places:
-            some = self._at(places)
-            after = np.flatnonzero(some.jobs.earlier >= 0)
-            self._kept = places, _Chunk(some, after, self._at(some.jobs.earlier[after]))
-        return self._kept[1]
-
-    def _at(self, places: slice | Ints) -> _Stages:
-        jobs, demand, busy_s, full_power_s = self._worked(places)
-        if self._ends is None:
-            began_s = jobs.dispatched_s, jobs.received_s, jobs.worked_s
-            reached = jobs.received_s, jobs.worked_s, jobs.arrived_s
-            received_s, worked_s, arrived_s = (np.where(np.isnan(one), jobs.ended_s, one) for one in reached)
-        else:
-            at_s = self._ends[jobs.version]
-            received_s = at_s + busy_s[0]
-            worked_s = received_s + busy_s[1]
-            began_s, arrived_s = (at_s, received_s, worked_s), worked_s + busy_s[2]
-        return _Stages(jobs, demand, busy_s, full_power_s, began_s, (received_s, worked_s, arrived_s))
-
-    def _worked(self, places: slice | Ints) -> tuple[Columns, Demand, tuple[Floats, Floats, Floats], Floats]:
-        """Some of the jobs, what they ask for there, and how long they are busy and at full power."""
-        jobs = self._jobs[places]
-        before, after = _demands(self._prices, jobs), _demands(self._others, jobs)
-        work = _factor(before.work_s, after.work_s)
-        down = jobs.receive_s, _factor(before.down_bytes, jobs.down_bytes), before.down_s, after.down_s
-        up = jobs.transmit_s, _factor(before.up_bytes, jobs.up_bytes), before.up_s, after.up_s
-        receive_s, transmit_s = self._transferred_s(*down), self._transferred_s(*up)
-        return jobs, after, (receive_s, jobs.work_s * work, transmit_s), jobs.full_power_s * work
-
-    def _transferred_s(self, busy_s: Floats, sends: Floats, alone_s: Floats, other_s: Floats) -> Floats:
-        """How long transfers take at the other prices, given how many times their payload was sent."""
+    def _transferred_s(
+        self, busy_s: Floats, moved: Ints, payload: Ints, alone_s: Floats, other_s: Floats
+    ) -> Floats:
+        """How long transfers take at the other prices; what is not the jobs' own is by ``_place``."""
         if self._shared:
-            return np.maximum(busy_s + sends * (other_s - alone_s), 0.0)
-        return busy_s * _factor(alone_s, other_s)
+            # As often as their payload was sent.
+            sends = _factor(payload[self._place], moved)
+            busy_s = np.maximum(busy_s + sends * (other_s - alone_s)[self._place], 0.0)
+        else:
+            busy_s = busy_s * _factor(alone_s, other_s)[self._place]
+        return busy_s
 
     def _so_far(self, moved_bytes: Ints, done: Floats, alone_bytes: Ints) -> Any:
         """The bytes that transfers under way have moved at most, given what they would have moved alone."""
         return np.minimum(moved_bytes * done if self._shared else moved_bytes, alone_bytes)
 
-    def took_s(self) -> Floats:
-        """How long each job's client was busy with it, all stages together, (n,)."""
-        taken = [self._worked(places)[2] for places in chunks(self._jobs)]
-        found: Floats = np.concatenate([sum(busy_s) for busy_s in taken]) if taken else np.zeros(0)
-        return found
+    def _demand(self, some: slice) -> Demand:
+        return Demand._make(column[self._place[some]] for column in self._others)
 
-    def _merged(self) -> Floats:
-        """When each version was merged: after the slowest of its jobs."""
-        return np.cumsum(slowest_s(self._jobs.into_version, self.took_s()))
+    def _tails_j(self, demand: Demand, some: slice, until_s: float) -> tuple[Floats, Floats]:
+        """The joules of some jobs' radios' tails: between their transfers, and after the last one.
 
+        Each lasts until its client's next transfer begins.
+        """
+        receives, sends = self._jobs.receive_s[some] > 0, self._jobs.transmit_s[some] > 0
+        received_s, sent_s = self._ended_s[0][some], self._ended_s[2][some]
 
-def _tails_j(chunk: _Chunk, until_s: float) -> tuple[Floats, Floats, Floats]:
-    """The joules of radios' tails by the job that they are charged with.
+        def tail_j(since_s: Floats, next_s: Floats, opened: Bools) -> Floats:
+            left_s = np.minimum(next_s[some], until_s) - since_s
+            joules: Floats = demand.tail_j(opened & ~(left_s <= 0), left_s)
+            return joules
 
-    Those before a job's first transfer, those between its two, and those that are open in the end. Each
-    lasts until its client's next transfer begins.
-    """
-    some, after = chunk.some, chunk.after
-    jobs, earlier_j = some.jobs, np.zeros(len(some.jobs.client))
-    earlier_j[after] = chunk.earlier.last_j(np.minimum(some.first_s()[after], until_s))
-    both = (jobs.receive_s > 0) & (jobs.transmit_s > 0)
-    between_j = some.tail_j(some.ended_s[0], np.minimum(some.began_s[2], until_s), both)
-    return earlier_j, between_j, np.where(jobs.last, some.last_j(until_s), 0.0)
-
-
-def slowest_s(into_version: Ints, took_s: Floats) -> Floats:
-    """How long the slowest of each version's jobs took, (versions,); 0 for a version without any.
-
-    Arguments are of each job, (n,); ``into_version`` is 0 for one that was not merged.
-    """
-    longest = np.zeros(int(into_version.max(initial=0)) + 1)
-    with np.errstate(invalid="ignore"):
-        np.maximum.at(longest, into_version, np.where(into_version > 0, took_s, 0.0))
-    return longest
+        last_j = tail_j(np.where(sends, sent_s, received_s), self._next_s, receives | sends)
+        return tail_j(received_s, self._began_s[2], receives & sends), last_j
 
 
 def is_unbounded(prices: Prices) -> bool:
@@ -283,18 +220,11 @@ def is_unbounded(prices: Prices) -> bool:
     return bool(np.any(np.isnan(costly) & ~np.isnan(prices.work_s)))
 
 
-def _demands(prices: Sequence[Prices], jobs: Columns) -> Demand:
-    if len(prices) == 1:
-        return prices[0].demand(jobs.kind)
-    mine = [np.flatnonzero(jobs.exchange == place) for place in range(len(prices))]
-    rows = [one.demand(jobs.kind[places]) for one, places in zip(prices, mine, strict=True)]
-    order = np.argsort(np.concatenate(mine))
-
-    def joined(parts: Sequence[Floats]) -> Floats:
-        found: Floats = np.concatenate(parts)[order]
-        return found
-
-    return Demand._make(map(joined, zip(*rows, strict=True)))
+def _by_kind(prices: Sequence[Prices]) -> Demand:
+    """What jobs of all kinds of clients ask for, those of one exchange after another's."""
+    return Demand._make(
+        map(np.concatenate, zip(*(one.demand(np.arange(len(one.work_s))) for one in prices), strict=True))
+    )
 
 
 def _factor(before: Floats | Ints, after: Floats | Ints) -> Floats:

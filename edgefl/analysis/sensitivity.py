@@ -15,16 +15,10 @@ from edgefl.analysis.metrics import MODELS
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import Summary
 from edgefl.core.errors import UserError
-from edgefl.planning.recorded import recorded
+from edgefl.planning.fleets import recorded_devices
 from edgefl.planning.repricing import Repricer
-from edgefl.planning.sensitivity import (
-    Records,
-    Sensitivity,
-    Side,
-    Verdict,
-    check_factor,
-    study,
-)
+from edgefl.planning.sensitivity import Records, Sensitivity, Side, Verdict, check_factor, study
+from edgefl.store.plans import read_plan
 from edgefl.store.reader import read
 
 
@@ -98,26 +92,26 @@ class _Run:
         self.name = run.name
         self._ends: dict[str, tuple[float, int | None]] = {"": (run.virtual_s, None)}
         with read(Path(run.run_dir)) as reader:
-            self._recorded, opened = recorded(reader), Opened(reader)
+            plan, self._devices, opened = read_plan(reader), recorded_devices(reader), Opened(reader)
             self._repriced_at, self.blind = opened.repriced_at, opened.is_blind
             if model and run.target and (reached := run.target.of(model)):
                 sql = "SELECT MIN(version) AS version FROM evaluations WHERE model = ? AND accuracy >= ?"
                 version = reader.query(sql, model, run.target.accuracy)[0]["version"]
                 self._ends[f" to the {model} target"] = reached.t_s, version
-        self._repricer, clients = Repricer(self._recorded.plan), self._recorded.plan.clients
+        self._repricer, self._links, clients = Repricer(plan), plan.fleet.links, plan.clients
         devices, links = (
             sorted({names[one] for one in column[clients.admitted].tolist()})
             for names, column in ((clients.devices, clients.device), (clients.links, clients.link))
         )
         self.records: Records = {
-            **{name: self._recorded.devices[name] for name in devices},
-            **{f"link {name}": self._recorded.links[name] for name in links},
+            **{name: self._devices[name] for name in devices},
+            **{f"link {name}": self._links[name] for name in links},
         }
 
     def figures(self, records: Records) -> dict[str, float]:
         """The energies and the times on other numbers, by quantity; NaN for unknown ones."""
-        devices = {name: records.get(name, one) for name, one in self._recorded.devices.items()}
-        links = {name: records.get(f"link {name}", one) for name, one in self._recorded.links.items()}
+        devices = {name: records.get(name, one) for name, one in self._devices.items()}
+        links = {name: records.get(f"link {name}", one) for name, one in self._links.items()}
         found = self._repriced_at(self._repricer.prices(devices, links))
         figures = {}
         for end, (t_s, version) in self._ends.items():

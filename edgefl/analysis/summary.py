@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edgefl.analysis import carbon, money
-from edgefl.analysis.bills import Bill, BilledUntil
+from edgefl.analysis.bills import Bill, Until, in_grams, in_money
 from edgefl.analysis.explain.path import PathTime, path_times
 from edgefl.analysis.explain.transfers import SharedTime
 from edgefl.analysis.history import Target, until_target
@@ -318,7 +317,7 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
         fleet_id=fleet_id,
         virtual_s_between=between_s,
         joules_between=run.between_j(virtual_s),
-        costs=_costs(run, used, BilledUntil(virtual_s, between_s), reached),
+        costs=_costs(run, used, (virtual_s, between_s), reached),
         measures=_measured(reader),
         turnout=turnout(run),
         server=_merges_cost(reader),
@@ -338,14 +337,14 @@ def _merges_cost(reader: Reader) -> MergeCost | None:
     return found if row["merges"] == row["known"] else found._replace(joules=None)
 
 
-COSTS = {"carbon": carbon.bill, "money": money.bill}
+COSTS = {"carbon": in_grams, "money": in_money}
 """What a run can cost beside time, bytes and energy, if its scenario or its fleet asks for it."""
 
 
-def _costs(run: Run, used: Usage, ended: BilledUntil, target: Target | None) -> dict[str, Bill] | None:
+def _costs(run: Run, used: Usage, until: Until, target: Target | None) -> dict[str, Bill] | None:
     models = ("global", "personal") if target else ()
     reached = {model: one for model in models if target and (one := target.of(model))}
-    return {name: bill for name, of in COSTS.items() if (bill := of(run, used, ended, reached))} or None
+    return {name: bill for name, of in COSTS.items() if (bill := of(run, used, until, reached))} or None
 
 
 # The last evaluations of each model, of which there may be many.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Bools, Floats, Ints
+from edgefl.core.availability import DAY_S
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.event import ENDINGS, Kind, joules
@@ -211,9 +212,6 @@ def turnout(run: Run) -> Turnout | None:
     return Turnout(asked, mean(run.jobs.ending >= 0), mean(run.jobs.ending == MERGED))
 
 
-_DAY_S = 86_400.0
-
-
 @dataclass(frozen=True)
 class DeviceUse:
     """What jobs take from the clients of one device.
@@ -288,49 +286,40 @@ def _device_use(run: Run) -> dict[str, DeviceUse]:
     device, found = run.clients.device, {}
     admitted = np.bincount(device[run.clients.admitted], minlength=len(run.device_names)).tolist()
     unknown = set(device[run.took_part & ~run.known].tolist())
-    known_j = np.where(run.known[run.jobs.client], run.joules, 0.0)
-    taken = zip(run.device_names, admitted, *_drained(run, [(slice(None), known_j)]), strict=True)
-    for place, (name, clients, whole_j, round_j) in enumerate(taken):
-        if clients:
-            figures = (None, None) if place in unknown else (whole_j, round_j)
-            found[name] = DeviceUse(clients, *figures)
+    figures = _drained(run, np.where(run.known[run.jobs.client], run.joules, 0.0))
+    for place, name in enumerate(run.device_names):
+        if admitted[place]:
+            joules = (None, None) if place in unknown else figures[place]
+            found[name] = DeviceUse(admitted[place], *joules)
     return found
 
 
-def _drained(run: Run, joules: Iterable[tuple[slice, Floats]]) -> tuple[list[float], list[float | None]]:
+def _drained(run: Run, joules: Floats) -> list[tuple[float, float | None]]:
     """What jobs took by device, given each one's joules: all, and a round's in the mean, None without one."""
     shape = len(run.device_names), len(run.names)
     group, size = run.clients.device[run.jobs.client] * shape[1] + run.jobs.exchange, shape[0] * shape[1]
-    counts, sums_j = np.bincount(group, minlength=size).reshape(shape), np.zeros(size)
-    for places, some_j in joules:
-        sums_j += np.bincount(group[places], some_j, size)
-    sums_j = sums_j.reshape(shape)
+    counts, sums_j = (np.bincount(group, each, size).reshape(shape) for each in (None, joules))
     # Of an exchange that is not in each round, its part.
     every = np.array([row["every"] if row["at"] == "round" else 0 for row in run.exchanges])
     in_rounds = (counts > 0) & (every > 0)
     rounds_j = np.divide(sums_j, counts * every, out=np.zeros(shape), where=in_rounds).sum(axis=1)
-    known = zip(rounds_j.tolist(), in_rounds.sum(axis=1).tolist(), strict=True)
-    return sums_j.sum(axis=1).tolist(), [round_j if took_part else None for round_j, took_part in known]
+    taken = zip(sums_j.sum(axis=1).tolist(), rounds_j.tolist(), in_rounds.sum(axis=1).tolist(), strict=True)
+    return [(whole_j, round_j if took_part else None) for whole_j, round_j, took_part in taken]
 
 
 def _battery_use(run: Run, devices: Mapping[str, DeviceUse], virtual_s: float) -> dict[str, BatteryUse]:
     """What a run's jobs took from batteries, by device; of those with a known capacity, but for laptops."""
-    capacities: dict[str, float] = run.reader.meta.get("batteries", {})
-    ends = [end.by_job(virtual_s) for end in run.corners] if capacities else []
-    rounds = [
-        _drained(run, ((places, sum((*one.stage_j, *one.tail_j), np.zeros(1))) for places, one in end))[1]
-        for end in ends
-    ]
+    capacities = {name: one for name, one in run.reader.meta.get("batteries", {}).items() if name in devices}
+    ends = [end.taken(virtual_s) for end in run.corners] if capacities else []
+    corners = [_drained(run, sum((*end.stage_j, *end.tail_j), np.zeros(1))) for end in ends]
     found = {}
     for name, capacity_j in capacities.items():
-        if name not in devices:
-            continue
         use, place = devices[name], run.device_names.index(name)
         taken = None if use.joules is None or not virtual_s else use.joules / (use.clients * capacity_j)
-        per_day = None if taken is None else taken * _DAY_S / virtual_s
+        per_day = None if taken is None else taken * DAY_S / virtual_s
         per_round = None if use.joules_per_round is None else use.joules_per_round / capacity_j
-        days = 1 / per_day if per_day else None
-        bounds_j = [end_j for end in rounds if (end_j := end[place]) is not None]
+        bounds_j = [round_j for end in corners if (round_j := end[place][1]) is not None]
         between = Interval.of(*(end_j / capacity_j for end_j in bounds_j)) if bounds_j else None
+        days = 1 / per_day if per_day else None
         found[name] = BatteryUse(use.clients, capacity_j, use.joules, per_round, per_day, days, between)
     return found

@@ -79,14 +79,17 @@ def over_seeds(values: Sequence[Value | None]) -> Value | None:
         return there[0] if there else None
     means = [value.mean for value in there if value.mean is not None]
     found = estimate(means) if means else None
-    bounds = [value.between for value in there if value.between]
+    bounds, between = [value.between for value in there if value.between], None
+    if len(bounds) == len(values):
+        low, high = together(bounds)
+        between = Interval(low / len(bounds), None if high is None else high / len(bounds))
     some = [value for value in there if value.clients[1]]
     parts = [value.part for value in some if value.part is not None]
     wholes = [value.whole for value in there if value.whole is not None]
     return replace(
         there[0],
         mean=found.mean if found else None,
-        between=_mean_bounds(bounds) if len(bounds) == len(values) else None,
+        between=between,
         half=found.half if found else None,
         runs=len(means),
         of=len(values),
@@ -96,11 +99,6 @@ def over_seeds(values: Sequence[Value | None]) -> Value | None:
         clients=_ends([value.clients for value in some]),
         whole=fmean(wholes) if wholes else None,
     )
-
-
-def _mean_bounds(bounds: Sequence[Interval]) -> Interval:
-    low, high = together(bounds)
-    return Interval(low / len(bounds), None if high is None else high / len(bounds))
 
 
 def _ends(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What a cost is in seconds and joules; ``edgefl.planning.pricer`` reckons it.
+"""What a cost is in seconds and joules; ``edgefl.planning.repricing`` reckons it.
 
 Assumptions:
 

@@ -40,16 +40,6 @@ Quantity = Literal["time", "energy"]
 QUANTITIES: tuple[Quantity, ...] = ("time", "energy")
 
 
-class BenchmarkNetwork(NamedTuple):
-    """A network of a library at one size: its image (channels, height, width), and the classes it tells."""
-
-    library: str
-    name: str
-    settings: tuple[tuple[str, Any], ...]
-    image: tuple[int, int, int]
-    classes: int
-
-
 class BenchmarkRow(Strict):
     """One measurement; what is left out is as in the file.
 
@@ -83,10 +73,9 @@ class BenchmarkRow(Strict):
         return self
 
     @property
-    def measured(self) -> BenchmarkNetwork:
-        return BenchmarkNetwork(
-            self.library, self.network, tuple(self.settings.items()), self.image, self.classes
-        )
+    def key(self) -> str:
+        """What rows of one network at one size have in common."""
+        return repr((self.library, self.network, self.settings, self.image, self.classes))
 
     def fitted_for(self, quantity: Quantity) -> frozenset[str]:
         """The fitted numbers that the prediction of a quantity depends on."""

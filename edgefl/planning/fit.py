@@ -36,9 +36,8 @@ from edgefl.planning.costs import without_margin
 from edgefl.planning.dealing import kinds
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import Learning, methods_of
-from edgefl.planning.pricer import Pricer
 from edgefl.planning.pricing import refusals, worked
-from edgefl.planning.repricing import pricers_of, rows_of
+from edgefl.planning.repricing import Pricer, pricers_of, rows_of
 from edgefl.protocol import Exchange, Method, Net
 
 FIT = "fit"

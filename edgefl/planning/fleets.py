@@ -1,8 +1,9 @@
-"""Devices, links and fleets from their files."""
+"""Devices, links and fleets from their files, or as a run's directory has them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from edgefl.core.validation import item_at, validate
 from edgefl.core.yamls import Document
 from edgefl.planning.carbon import carbon_of, with_carbon
 from edgefl.planning.dealing import kinds
+from edgefl.store.reader import Reader
 
 # What stands for every device.
 ALL = "all"
@@ -150,3 +152,17 @@ def dtype_of(text: str | None) -> DType | None:
     if text.lower() not in WIDTHS:
         raise UserError(f"unknown number type {text!r}", where="--dtype", hint=nearest(text.lower(), WIDTHS))
     return cast("DType", text.lower())
+
+
+@lru_cache(maxsize=1)
+def recorded_devices(reader: Reader) -> Mapping[str, Board]:
+    """A run's devices, by name; a ``UserError`` if ``plan.yaml`` is damaged, or a device's kind is gone."""
+    document = reader.document
+    devices = document.data["devices"].items()
+    return {name: validate(AnyBoard, data, document, ["devices", name]) for name, data in devices}
+
+
+def recorded_fleet(reader: Reader) -> Fleet:
+    """The fleet that a run was planned of, with its links; a ``UserError`` if ``plan.yaml`` is damaged."""
+    document = reader.document
+    return validate(Fleet, document.data["fleet"], document, ["fleet"])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -50,7 +50,6 @@ class Learning:
         spec: the settings, with every component's parameters written out.
         nets: one for each model of the scenario.
         methods: the method built on each net.
-        augmentations: of training batches; see ``augment``.
         down, up: the codecs of payloads and of uploads.
         measures: what is measured of each version that is evaluated.
     """
@@ -59,14 +58,16 @@ class Learning:
     federation: Federation
     nets: tuple[Net, ...]
     methods: tuple[Method, ...]
-    augmentations: Mapping[str, Augment | None]
     down: Channel
     up: Channel
     measures: tuple[Measure, ...] = ()
 
     def augment(self, phase: Phase) -> Augment | None:
-        """The augmentation of a phase's batches; None for none."""
-        return self.augmentations[_key(phase.augment)]
+        """The augmentation of a phase's batches: its own, or the task's; None for none."""
+        composed: Composed = self.spec.task.augment if phase.augment is None else phase.augment
+        each: Any = [composed] if isinstance(composed, Component) else composed
+        steps: list[Augmentation] = [one for one in each if one.name != "none"]
+        return partial(_augmented, steps) if steps else None
 
     def made_of(self, phase: Phase, sizes: Iterable[int]) -> dict[int, list[Kernel]]:
         """The kernels that make a phase's batches, by their sizes."""
@@ -111,19 +112,19 @@ class DataAccess:
         Raises:
             UserError: its module or what its parameters name is no dataset.
         """
-        key = _key(component)
+        key = component.model_dump_json()
         if key not in self._sources:
             found = returned(component.build(), Source, component.build, "an edgefl.data.Source")
             self._sources[key] = replace(found, where=found.where or file_of(component))
         return self._sources[key]
 
-    def content(self, component: Dataset, source: Source) -> Content:
+    def content(self, component: Dataset) -> Content:
         """A dataset's content as far as it is needed and available.
 
         Raises:
             DataError: the files are missing or unreadable, and are needed.
         """
-        key, training = _key(component), self.need == "pixels"
+        key, source, training = component.model_dump_json(), self.source(component), self.need == "pixels"
         if key in self._contents:
             return self._contents[key]
         found = Content(source.facts(), None, None if training else source.labels)
@@ -154,7 +155,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     if task.samples is not None:
         return sized(source.facts(), _drawn(task.samples, task.clients, spec.seed, document))
     partition: Partition = task.partition
-    content = access.content(task.dataset, source)
+    content = access.content(task.dataset)
     holdout = evaluate.holdout if evaluate.on == "holdout" else 0.0
     by_users = partition.BY_USERS
     if by_users and source.users is None:
@@ -181,8 +182,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
         return federation
     # Public images of another dataset.
     path = ["task", "public", "dataset"]
-    source = access.source(task.public.dataset)
-    content, own = access.content(task.public.dataset, source), federation.spec
+    content, own = access.content(task.public.dataset), federation.spec
     if content.spec.shape != own.shape:
         its, theirs = ("x".join(map(str, each.shape)) for each in (content.spec, own))
         raise ScenarioError(
@@ -231,24 +231,10 @@ def learn_from(
         federation=federation,
         nets=nets,
         methods=methods,
-        augmentations=_augmentations(methods, spec.task.augment),
         down=channel(spec.wire, "down", document),
         up=channel(spec.wire, "up", document),
         measures=spec.evaluate.measures,
     )
-
-
-def _augmentations(methods: tuple[Method, ...], task: Composed) -> Mapping[str, Augment | None]:
-    """The augmentations of all phases, by ``_key``: the task's, and those that phases choose themselves."""
-    chosen: dict[str, Composed] = {_key(None): task}
-    phases = (phase for method in methods for exchange in method.exchanges for phase in exchange.work.phases)
-    chosen |= {_key(one.augment): one.augment for one in phases if one.augment is not None}
-    found: dict[str, Augment | None] = {}
-    for key, composed in chosen.items():
-        each: list[Any] = [composed] if isinstance(composed, Component) else [*composed]
-        steps: list[Augmentation] = [one for one in each if one.name != "none"]
-        found[key] = partial(_augmented, steps) if steps else None
-    return found
 
 
 def _augmented(steps: Sequence[Augmentation], x: Tensor, generator: torch.Generator) -> Tensor:
@@ -256,10 +242,6 @@ def _augmented(steps: Sequence[Augmentation], x: Tensor, generator: torch.Genera
     for one in steps:
         x = returned(one.augment(x, generator), Tensor, one.augment, "a tensor")
     return x
-
-
-def _key(component: Component | None) -> str:
-    return component.model_dump_json() if component else ""
 
 
 def methods_of(
@@ -296,7 +278,7 @@ def _method(
 
     try:
         built = component.build(Site(net, local, build_base, federation.clients, federation.public_x))
-        method = checked(built, Method, component, "method")
+        method = returned(built, Method, component.build, "an edgefl.protocol.Method")
         # Parts of states that two methods would share show here, before anything else is done.
         method.initial(net.on_meta())
         method.client(net.on_meta())
@@ -333,7 +315,6 @@ def channel(wire: Wire, way: Literal["down", "up"], document: Document) -> Chann
     return Channel(component, where)
 
 
-T = TypeVar("T")
 _FOR_DIFFERENT = "choose one model, or ktpfl; fedclassavg, fedproto and lg-fedavg need features of one width"
 
 
@@ -365,7 +346,7 @@ def _net(model: ModelParams, *, data: tuple[Any, int], where: str) -> Net:
             raise
         # Sizes that no tensor can have.
         raise ScenarioError(f"the model {model.name!r} cannot be built: {error}", where=where) from error
-    net = checked(built, Net, model, "model")
+    net = returned(built, Net, model.build, "an edgefl.protocol.Net")
     if own:
         # Calls its functions on two samples without data, lest one return what it should not.
         with meta_device():
@@ -375,18 +356,6 @@ def _net(model: ModelParams, *, data: tuple[Any, int], where: str) -> Net:
             logits = net.classified(weights, features)
             returned(net.loss(logits, labels), Tensor, net.loss, "a loss (a tensor)")
     return net
-
-
-def checked(built: object, expected: type[T], component: Component, kind: str) -> T:
-    """What a component's ``build`` returned; a ``UserError`` if that is not of the expected class."""
-    if isinstance(built, expected):
-        return built
-    what = f"its build returned {type(built).__name__}, not edgefl.protocol.{expected.__name__}"
-    raise UserError(
-        f"this {kind} cannot be used: {what}",
-        where=file_of(component),
-        hint="return the object built; see docs/extending.md for an example",
-    )
 
 
 def check_fit(methods: Sequence[Method], nets: Sequence[Net], name: str, document: Document) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,31 +13,33 @@ import numpy as np
 import torch
 
 from edgefl.compute.kernels import tensors
+from edgefl.compute.merging import merge_trace
 from edgefl.core import draws
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.clients import Clients, kinds_of
+from edgefl.core.corners import Interval
 from edgefl.core.cost import Trace
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft, placed
-from edgefl.core.errors import Mistakes, ScenarioError
+from edgefl.core.errors import Mistakes, ScenarioError, UserError
 from edgefl.core.fleet import Fleet
-from edgefl.core.notes import note
+from edgefl.core.merging import MergeCost, ServerWork
 from edgefl.core.plan import Plan
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LABELS, Scenario
-from edgefl.core.units import show_seconds, show_share
+from edgefl.core.units import show_bytes, show_share
 from edgefl.core.user_code import returned, user_code
 from edgefl.core.yamls import RESOLVED
 from edgefl.data.federation import Federation
-from edgefl.planning.assumed import assumptions, of_cells
+from edgefl.planning.assumed import assumed_numbers, assumptions, of_cells
 from edgefl.planning.carbon import Carbon, carbon_notes, carbon_of, completed, with_carbon
 from edgefl.planning.costs import tight
 from edgefl.planning.dealing import DealtClients, assumption, dealt, kinds, share_cells
 from edgefl.planning.fit import fit_note, fitted, lengths, lengths_note
-from edgefl.planning.fleets import devices_of, fleet_of
+from edgefl.planning.fleets import device, devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, check_measures, data_of, learn_from
-from edgefl.planning.merging import server_board, server_notes, server_work
 from edgefl.planning.pricing import prices
+from edgefl.planning.repricing import Pricer
 from edgefl.protocol import Assignment, Ctx, Net
 
 
@@ -205,9 +207,11 @@ def _settings_notes(learning: Learning) -> Iterator[str]:
     spec, local = learning.federation.spec, learning.spec.local
     # Ascending values show what is blank, and what is turned round.
     x = torch.linspace(0.25, 0.75, math.prod(spec.shape)).view(spec.shape).repeat(16, 1, 1, 1)
-    for key, augment in learning.augmentations.items():
-        if augment is not None:
-            where = "method.augment" if key else "task.augment"
+    exchanges = (exchange for method in learning.methods for exchange in method.exchanges)
+    phases = {repr(phase.augment): phase for each in exchanges for phase in each.work.phases}
+    for phase in phases.values():
+        if augment := learning.augment(phase):
+            where = "method.augment" if phase.augment else "task.augment"
             found = augment(x.clone(), torch.Generator().manual_seed(0))
             if (found.amax((1, 2, 3)) == found.amin((1, 2, 3))).any():
                 yield f"{where}: leaves nothing of some samples of {spec.shape[1]}x{spec.shape[2]}"
@@ -338,12 +342,6 @@ def _resolved(scenario: Scenario, learning: Learning, ground: Ground) -> dict[st
     }
 
 
-# Assumed of the clock: measured by benchmarks/world.py, and of rounds of a job or none, on one core.
-_JOBS_PER_S = 200_000
-_ROUNDS_PER_S = 3_000
-_LONG_S = 60.0
-_DAY_S = 86_400.0
-
 _COUNTED = {"flops": "operations", "down_bytes": "bytes down", "up_bytes": "bytes up"}
 _MOST = 2**63 - 1
 
@@ -370,53 +368,89 @@ def check_limits(plan: Plan) -> None:
     )
 
 
-def _size(plan: Plan) -> tuple[float, dict[str, float]]:
-    """About how many rounds a plan with clients has, or merges without rounds, and how many jobs by exchange.
-
-    As its limits of rounds and of time say; inf where none does.
-    """
-    server, policy, clients = plan.scenario.server, plan.policy, float(plan.clients.admitted.sum())
-    asked = min(clients, policy.asks(server.participants) or clients)
-    # An asynchronous policy merges what has arrived from those that are at work.
-    merged = policy.merges(asked)
-    rounds = float(server.until.rounds or math.inf)
-    each_round = [prices for prices in plan.prices if prices.at == "round"]
-    if server.until.time is not None and each_round:
-        demands = [prices.demand(plan.clients.kind[plan.clients.admitted]) for prices in each_round]
-        job_s = float(np.mean([np.mean(one.down_s + one.work_s + one.up_s) for one in demands]))
-        least_s, most_s = policy.lasts_s()
-        length_s = min(max(job_s * merged / asked, least_s), most_s)
-        rounds = min(rounds, server.until.time / max(length_s, 1e-12))
-    return rounds, {
-        prices.exchange: rounds / prices.every * (clients if prices.everyone else merged)
-        if prices.at == "round"
-        else clients
-        for prices in plan.prices
-    }
-
-
 def check_size(plan: Plan) -> None:
-    """Refuses totals of operations or bytes beyond 64 bits; a note tells if the clock takes over a minute."""
-    if not plan.clients.admitted.any():
+    """Refuses totals of operations or bytes beyond 64 bits; of other limits than rounds nobody knows them."""
+    server, policy, clients = plan.scenario.server, plan.policy, float(plan.clients.admitted.sum())
+    if not clients or server.until.model_dump(exclude_none=True).keys() != {"rounds"}:
         return
-    rounds, by_exchange = _size(plan)
-    # Of other limits it is not known how many rounds they let through.
-    only_rounds = plan.scenario.server.until.model_dump(exclude_none=True).keys() == {"rounds"}
-    admitted = np.unique(plan.clients.kind[plan.clients.admitted])
+    # An asynchronous policy merges what has arrived from those that are at work.
+    merged = policy.merges(min(clients, policy.asks(server.participants) or clients))
+    rounds, admitted = float(server.until.rounds or 0), np.unique(plan.clients.kind[plan.clients.admitted])
     for name, words in _COUNTED.items():
-        each = {prices.exchange: float(getattr(prices, name)[admitted].max()) for prices in plan.prices}
-        total = sum(jobs * each[exchange] for exchange, jobs in by_exchange.items())
-        if only_rounds and total > _MOST:
+        total = 0.0
+        for each in plan.prices:
+            times = rounds / each.every if each.at == "round" else 1.0
+            jobs = merged if each.at == "round" and not each.everyone else clients
+            total += times * jobs * float(getattr(each, name)[admitted].max())
+        if total > _MOST:
             raise ScenarioError(
                 f"all jobs have about {total:.2g} {words}; the most that can be counted is {_MOST:.2g}",
                 where="local" if name == "flops" else "server",
                 hint="lower the epochs or steps, or the rounds",
             )
-    jobs = sum(by_exchange.values())
-    seconds = jobs / _JOBS_PER_S + rounds / _ROUNDS_PER_S
-    if math.isfinite(seconds) and seconds > _LONG_S:
-        long = f"{seconds / _DAY_S:,.0f} days" if seconds > 2 * _DAY_S else show_seconds(seconds)
-        note(
-            f"{plan.scenario.name}: the clock alone takes about {long}, for {rounds:.2g} rounds with "
-            f"{jobs:.2g} jobs (assumed: {_ROUNDS_PER_S:,} rounds and {_JOBS_PER_S:,} jobs a second)"
-        )
+
+
+def server_board(draft: Draft) -> Board | None:
+    """The server's device; None where its work is free. A ``UserError`` if its file is missing or wrong."""
+    name = draft.scenario.server.device
+    return None if name is None else device(name, where=str(draft.document.place(["server", "device"])))
+
+
+def server_work(draft: Draft, learning: Learning, board: Board | None) -> ServerWork | None:
+    """The server's device and its merges; None where its work is free.
+
+    Raises:
+        UserError: a merge cannot be traced, or the device cannot do it or lacks a number that timing needs.
+    """
+    name, place = draft.scenario.server.device, str(draft.document.place(["server", "device"]))
+    if name is None or board is None:
+        return None
+    method, net, clients = learning.methods[0], learning.nets[0], draft.scenario.task.clients
+    try:
+        traces = {one.name: merge_trace(method, one, net, clients) for one in method.exchanges}
+        found = ServerWork(name, board, traces)
+        for exchange, cost in merge_costs(draft, learning, found).items():
+            if reason := board.refusal(traces[exchange].work(cost.uploads), found.dtype):
+                raise ScenarioError(f"merging in {exchange!r} is more than {name} can do: {reason}")
+    except UserError as error:
+        error.where, error.hint = error.where or place, error.hint or "without server.device, merging is free"
+        raise
+    return found
+
+
+def merge_costs(draft: Draft, learning: Learning, server: ServerWork) -> dict[str, MergeCost]:
+    """What a merge of each exchange costs, with the uploads of all clients that are asked at a time."""
+    clients, server_ = draft.scenario.task.clients, draft.scenario.server
+    exchanges = learning.methods[0].exchanges
+    asked = {one.name: clients if one.who == "all" else server_.participants or clients for one in exchanges}
+    return {name: server.price(name, uploads) for name, uploads in asked.items()}
+
+
+def merge_bounds(draft: Draft, learning: Learning, server: ServerWork) -> dict[str, dict[str, Interval]]:
+    """The bounds of its seconds and joules by exchange; none where no number is open."""
+    pricer = Pricer(server.name, server.board, server.dtype)
+    if pricer.corners is None:
+        return {}
+    works = (replace(server, board=end.device, _known={}) for end in pricer.corners)
+    cheap, costly = (merge_costs(draft, learning, work) for work in works)
+    found = {}
+    for name, low in cheap.items():
+        open_ = pricer.is_lower_bound and low.seconds
+        high_s, high_j = (None, None) if open_ else (costly[name].seconds, costly[name].joules)
+        found[name] = {"seconds": Interval.of(low.seconds, high_s), "joules": Interval.of(low.joules, high_j)}
+    return found
+
+
+def server_notes(
+    draft: Draft, learning: Learning, server: ServerWork | None, clients: Container[str]
+) -> Iterator[str]:
+    """What its numbers assume, if its device is none of its clients', and where its memory is too small."""
+    if server is None:
+        return
+    if server.name not in clients:
+        yield from assumed_numbers("server", server.name, server.board)
+    room = server.board.usable_memory_bytes
+    for name, cost in merge_costs(draft, learning, server).items():
+        if room is not None and cost.peak_bytes > room:
+            needs = f"merging {cost.uploads:,} uploads in {name!r} needs {show_bytes(cost.peak_bytes)}"
+            yield f"server.device: {needs}, and {server.name} has {show_bytes(room)}"

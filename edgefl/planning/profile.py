@@ -48,11 +48,9 @@ from edgefl.planning.dealing import ClientKind, DealtClients, kinds
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
-from edgefl.planning.merging import merge_bounds, merge_costs, server_board, server_work
-from edgefl.planning.plan import clients_of
-from edgefl.planning.pricer import Pricer
+from edgefl.planning.plan import clients_of, merge_bounds, merge_costs, server_board, server_work
 from edgefl.planning.pricing import worked
-from edgefl.planning.repricing import Repricer, priced, pricers_of, rows_of
+from edgefl.planning.repricing import Pricer, Repricer, priced, pricers_of, rows_of
 from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, study
 from edgefl.protocol import Phase
 

@@ -15,22 +15,19 @@ import numpy as np
 from edgefl.core.cost import Trace
 from edgefl.core.drafts import Draft, redrafted
 from edgefl.core.errors import DataError, UserError
-from edgefl.core.link_traces import Way
 from edgefl.core.overrides import Override
 from edgefl.core.plan import Assumption, Plan
 from edgefl.core.scenario import LABELS, LearningSpec, TaskSpec, Wire, as_given
 from edgefl.core.validation import validate
-from edgefl.core.yamls import RESOLVED, Document
+from edgefl.core.yamls import RESOLVED
 from edgefl.data import Spec
 from edgefl.data.federation import Federation, public_images, sized
 from edgefl.planning.assumed import assumptions, recorded_assumptions
 from edgefl.planning.fit import FIT, fitted_size
-from edgefl.planning.learning import DataAccess, Learning, channel, data_of, learn_from
-from edgefl.planning.merging import server_board
-from edgefl.planning.plan import Ground, Planned, check_server, ground_of, planned
+from edgefl.planning.fleets import recorded_devices, recorded_fleet
+from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
+from edgefl.planning.plan import Ground, Planned, check_server, ground_of, planned, server_board
 from edgefl.planning.pricing import trace_key
-from edgefl.planning.recorded import recorded_devices, recorded_fleet
-from edgefl.protocol.codecs import Codec
 from edgefl.store.plans import read_plan
 from edgefl.store.reader import Reader
 
@@ -134,7 +131,7 @@ def replanned(reader: Reader, overrides: Sequence[Override], name: str) -> Repla
     learning = learn_from(
         draft.scenario.learning, draft.document, federation_of(reader, recorded.scenario.task)
     )
-    notes = list(_notes(recorded, learning, learned_wire(reader), draft.document))
+    notes = list(_notes(recorded, learning, learned_wire(reader)))
     found = planned(draft, learning, ground, _traces(recorded), reader.meta["data_notes"], notes)
     return Replanned(recorded, found)
 
@@ -180,13 +177,12 @@ def _traces(plan: Plan) -> dict[str, tuple[Trace, ...]]:
     return found
 
 
-def _notes(recorded: Plan, learning: Learning, learned: Wire, document: Document) -> Iterator[str]:
+def _notes(recorded: Plan, learning: Learning, learned: Wire) -> Iterator[str]:
     """Where a fitted batch size comes from, and codecs other than those that accuracies were learned with."""
     if any(line.kind == FIT for line in recorded.assumed if isinstance(line, Assumption)):
         yield fitted_size(learning.spec.local.size, "which was fitted to the fleet of the run that trained")
-    ways: list[tuple[Way, Codec]] = [("down", learning.down.codec), ("up", learning.up.codec)]
-    for way, now in ways:
-        before = channel(learned, way, document).codec
+    for way in ("down", "up"):
+        now, before = getattr(learning.spec.wire, way), getattr(learned, way)
         if before != now and not (before.LOSSLESS and now.LOSSLESS):
             names = now.name, before.name
             yield f"wire.{way}: bytes are those of {names[0]}, and accuracies were learned with {names[1]}"

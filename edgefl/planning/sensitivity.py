@@ -141,9 +141,8 @@ def study(
         name: of what is studied, if there are several.
 
     Raises:
-        UserError: the factor is below 1, or there is no number to sweep.
+        UserError: there is no number to sweep.
     """
-    check_factor(factor)
     numbers = [one for owner, record in records.items() for one in swept(owner, record, factor)]
     if not numbers:
         raise UserError(

@@ -13,7 +13,7 @@ from edgefl.core.cost import FORWARD, GRAD_WEIGHT, Kernel, Work
 from edgefl.core.errors import UserError
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device, link, links_of, profile
-from edgefl.planning.pricer import Pricer
+from edgefl.planning.repricing import Pricer
 from edgefl.runs.group import drafts, run
 
 DEVICES = tuple(catalogue.entries("devices"))

@@ -13,7 +13,7 @@ from edgefl.core import catalogue
 from edgefl.core.corners import at_corners
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device, link
-from edgefl.planning.pricer import Pricer
+from edgefl.planning.repricing import Pricer
 
 DEVICES, LINKS = tuple(catalogue.entries("devices")), tuple(catalogue.entries("links"))
 FILES = [*((device, name) for name in DEVICES), *((link, name) for name in LINKS)]

@@ -5,7 +5,7 @@ from commands import run_command
 from nightly import sampled
 
 import edgefl
-from edgefl.planning.recorded import recorded_fleet
+from edgefl.planning.fleets import recorded_fleet
 from edgefl.store.plans import read_plan
 from edgefl.store.reader import Reader
 from edgefl.world.blind import sights

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mixed import MIXED
 from recorded import dry
 
-from edgefl.analysis.carbon import J_PER_KWH
+from edgefl.analysis.bills import J_PER_KWH
 from edgefl.analysis.summary import summary
 from edgefl.core.documents import document
 from edgefl.planning.learning import DataAccess

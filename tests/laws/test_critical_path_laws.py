@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,14 +15,11 @@ from nightly import sampled
 from plans import in_cells, with_server
 from recorded import recorded
 
-from edgefl.analysis.explain.again import CHANGES, MEDIAN, Again
-from edgefl.analysis.explain.explain import CAUSES, TOP, Explainer
+from edgefl.analysis.explain.explain import CAUSES, CHANGES, MEDIAN, TOP, Again, Explainer, Medians
 from edgefl.analysis.explain.path import PHASES
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
-from edgefl.planning.medians import Medians
 from edgefl.planning.plan import plan
-from edgefl.planning.recorded import Recorded
 from edgefl.planning.repricing import Repricer
 from edgefl.runs.group import drafts
 from edgefl.world.blind import is_blind, sights
@@ -60,7 +58,7 @@ def test_parts_follow_each_other_and_sum_to_their_round(plan_, uplink, downlink,
     with recorded(plan_) as reader:
         if not reader.rows("merges"):
             return
-        found = Explainer(reader, Recorded(plan_, {}, {}))
+        found = Explainer(reader, plan_, {})
     rounds, parts, causes = found.rounds, found.parts, found.causes
     assert (parts.to_s > parts.from_s).all()
     for place in range(len(rounds.number)):
@@ -87,13 +85,13 @@ def of(scenario):
     """What a scenario's run is planned of."""
     (draft,) = drafts(scenario)
     found = plan(draft, DataAccess(need="embedded")).plan
-    return Recorded(found, devices_of(found.fleet, ""), dict(found.fleet.links))
+    return SimpleNamespace(plan=found, devices=devices_of(found.fleet, ""), links=found.fleet.links)
 
 
 def explained(given):
     """The explainer of a plan's run."""
     with recorded(given.plan) as reader:
-        return Explainer(reader, given)
+        return Explainer(reader, given.plan, given.devices)
 
 
 def merged_s(plan_):
@@ -111,7 +109,7 @@ def merged_s(plan_):
 
 def again(given):
     """What runs the clock of a plan again."""
-    return Again(given.plan, Medians(given), merged_s(given.plan), 0, lambda *_: None)
+    return Again(given.plan, Medians(given.plan, given.devices), merged_s(given.plan), 0, lambda *_: None)
 
 
 def with_client(given, client, taken=None, **columns):
@@ -168,7 +166,7 @@ def priced(plan_, client, names):
 def test_a_new_run_with_the_change_takes_the_time_that_was_predicted(change):
     """For each client that would have something else, which is something that another client has."""
     given = planned()
-    changes, found, tried = getattr(Medians(given), change)(), again(given), 0
+    changes, found, tried = getattr(Medians(given.plan, given.devices), change)(), again(given), 0
     before_s = merged_s(given.plan)[-1]
     for client, kind in enumerate(given.plan.clients.kind.tolist()):
         predicted_s = found.saved_s(client)[change]

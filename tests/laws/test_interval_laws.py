@@ -14,7 +14,7 @@ from edgefl.core.corners import corners
 from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
 from edgefl.core.yamls import RESOLVED
-from edgefl.planning.pricer import Pricer
+from edgefl.planning.repricing import Pricer
 from edgefl.planning.sensitivity import scaled
 
 SLACK = 1 + 1e-9

@@ -18,7 +18,7 @@ from edgefl.core.cost import ELEMENTWISE, OP_CLASSES, Cost, Kernel, Product, Wor
 from edgefl.core.devices.roofline import Cache
 from edgefl.core.devices.systolic import cycles, kept_words, operands
 from edgefl.core.price import ENERGIES
-from edgefl.planning.pricer import Pricer
+from edgefl.planning.repricing import Pricer
 
 SIZES = st.integers(0, 10**9)
 WATTS = st.floats(0, 5)

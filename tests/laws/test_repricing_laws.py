@@ -13,7 +13,7 @@ from plans import prices as exchange
 from plans import told
 from recorded import dry
 
-from edgefl.analysis.repricing import Repriced, priceable
+from edgefl.analysis.repricing import Columns, Repriced, priceable
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import summary
 from edgefl.core.speed.thermal import Params as Thermal
@@ -94,9 +94,8 @@ def summed(found, look=lambda _: None):
 
 
 @sampled(1, "policy", OTHERS)
-def test_at_their_own_prices_each_stage_took_what_it_took(policy, monkeypatch):
-    """Each job's joules by stage, of its row's tails, and of those open at the end; seven jobs at a time."""
-    monkeypatch.setattr("edgefl.analysis.repricing._CHUNK", 7)
+def test_at_their_own_prices_each_stage_took_what_it_took(policy):
+    """Each job's joules by stage, of its row's tails, and of those open at the end."""
     found = planned(policy)
     sql = """
     SELECT receive_j + receive_idle_j AS receive, work_j + work_idle_j AS work,
@@ -107,8 +106,9 @@ def test_at_their_own_prices_each_stage_took_what_it_took(policy, monkeypatch):
     def again(reader):
         prices = read_prices(reader)
         own = Repriced(Opened(reader).repriced, prices, prices, blind=reader.meta["blind"])
-        parts = [[*taken.stage_j, *taken.tail_j] for _, taken in own.by_job(reader.meta["virtual_s"])]
-        return np.concatenate(parts, axis=1), reader.query(sql), own.joules(reader.meta["virtual_s"])
+        taken = own.taken(reader.meta["virtual_s"])
+        both = np.array([*taken.stage_j, *taken.tail_j])
+        return both, reader.query(sql), own.joules(reader.meta["virtual_s"])
 
     result, (taken, rows, joules) = summed(found, again)
     told = [list(row.values()) for row in rows]
@@ -204,7 +204,10 @@ def test_exchanges_that_take_turns_have_their_own_prices():
     plan_ = hand_made(own, rounds=5)
     rows = told(plan_)[2]
     rows = rows[np.argsort(rows["job"])]
-    jobs, end_s = priceable(rows, plan_.clients.kind), rows["ended_s"].max()
+    jobs, end_s = (
+        priceable(Columns({name: rows[name] for name in rows.dtype.names}), plan_.clients.kind),
+        rows["ended_s"].max(),
+    )
     shares = int((rows["exchange"] == 1).sum())
     assert 0 < shares < len(rows) / 2
     whole = 6.0 * (10 * (len(rows) - shares) + 2 * shares)

@@ -14,9 +14,9 @@ from plans import kernel
 from edgefl.core.cost import OP_CLASSES, PhaseTrace, Trace, Traced, Work, as_text, of_text
 from edgefl.core.errors import UserError
 from edgefl.core.plan import COLUMNS
+from edgefl.planning.fleets import recorded_devices
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.planning.recorded import recorded
 from edgefl.planning.repricing import Repricer
 from edgefl.runs.group import drafts
 from edgefl.store.plans import read_plan
@@ -71,8 +71,8 @@ def test_pricing_again_gives_the_very_same_prices(kept):
     """On the devices and links of the run's directory, to the last bit, at the corners too."""
     one, folder = kept
     with read(folder) as reader:
-        found = recorded(reader)
-    again = Repricer(found.plan).prices(found.devices, found.links)
+        found, devices = read_plan(reader), recorded_devices(reader)
+    again = Repricer(found).prices(devices, found.fleet.links)
     for before, after in zip(one.prices, again, strict=True):
         assert (before.corners is None) == (after.corners is None)
         for first, second in zip((before, *before.corners), (after, *after.corners), strict=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from plans import link, plan, prices
 from recorded import recorded
@@ -12,7 +14,6 @@ from edgefl.core import catalogue
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.yamls import RESOLVED
-from edgefl.planning.recorded import Recorded
 
 
 def paths(table, policy="sync", params=None, *, links=None, look=None, **settings):
@@ -20,7 +21,8 @@ def paths(table, policy="sync", params=None, *, links=None, look=None, **setting
     params = catalogue.load("policies", policy).Params.model_validate(params or {}, context=RESOLVED)
     plan_ = plan(table, policy=policy, params=params, **settings)
     with recorded(plan_) as reader:
-        explainer = Explainer(reader, Recorded(plan_, {}, links or {}))
+        fleet = plan_.fleet.model_copy(update={"links": links or {}})
+        explainer = Explainer(reader, replace(plan_, fleet=fleet), {})
         if look:
             return look(explainer)
         numbers = explainer.rounds.number.tolist()

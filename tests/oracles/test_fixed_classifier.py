@@ -27,7 +27,7 @@ from plans import device, link
 from edgefl.compute import meta
 from edgefl.core.cost import ELEMENTWISE, Cost, Work
 from edgefl.core.devices.systolic import cycles, product_of
-from edgefl.planning.pricer import Pricer
+from edgefl.planning.repricing import Pricer
 
 BATCH, CLASSES, CIFAR = 64, 100, (3, 32, 32)
 PUBLISHED_LATENCY, PUBLISHED_MEMORY = 13.6, 10.5

@@ -23,7 +23,7 @@ from edgefl.compute.tracer import Tracer
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, Cost, Work
 from edgefl.core.optimizers import sgd
 from edgefl.planning.fleets import device
-from edgefl.planning.pricer import Pricer
+from edgefl.planning.repricing import Pricer
 from edgefl.protocol.vision import torchvision
 
 BATCH = 64

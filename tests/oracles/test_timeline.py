@@ -11,7 +11,7 @@ from plans import cost, device, kernel, link, plan, prices, told_all
 
 from edgefl.core.cost import Cost, Work
 from edgefl.core.event import Kind
-from edgefl.planning.pricer import Pricer
+from edgefl.planning.repricing import Pricer
 from edgefl.world.world import World
 
 

@@ -15,27 +15,50 @@ A stage of which only the end is in the round counts in proportion.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from edgefl.analysis.explain.again import Again, Progress
 from edgefl.analysis.explain.path import PHASES, Parts, critical_paths, rounds_of
 from edgefl.analysis.explain.transfers import transfers
+from edgefl.analysis.repricing import Columns
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Floats, Ints
+from edgefl.core.availability.charging import Charging
+from edgefl.core.cost import Cost
+from edgefl.core.devices import Board, Bounds
 from edgefl.core.documents import INLINE
-from edgefl.core.errors import UserError
+from edgefl.core.errors import RunError, UserError
 from edgefl.core.link_traces import Way
-from edgefl.planning.medians import Medians
-from edgefl.planning.recorded import Recorded, recorded
+from edgefl.core.plan import COLUMNS, Plan
+from edgefl.core.samplers.fixed import Params as Fixed
+from edgefl.planning.fleets import recorded_devices
+from edgefl.planning.repricing import pricers_of, rows_of
+from edgefl.store.plans import read_plan
 from edgefl.store.reader import Reader
 from edgefl.world.blind import sights
 from edgefl.world.draws import jitters
+from edgefl.world.needs import Feedback, Merge
 
 TOP = 5
 """Of how many clients savings are reckoned."""
+Progress = Callable[[str, int, int], None]
+MEDIAN = ("link", "device", "work")
+OF_CLIENTS = (*MEDIAN, "slowdown")
+"""The changes that can be made to one client: the fleet's median link, device or work; no slowdown."""
+CHANGES = (*OF_CLIENTS, "jitter")
+"""Those that can be made to all clients; the last is no jitter, that which makes work quicker included."""
+_SHOWN_EVERY = 64
+# Sums of the same times in another order differ by as much.
+_SAME = 1e-12
+_LINK = ("down_delay_s", "up_delay_s", "down_bps", "up_bps")
+Changes: TypeAlias = dict[int, list[dict[str, float]]]
+"""Of each kind of client that is slower than the median, columns of its ``Prices`` in each exchange then."""
 MOST_AGAIN = 2_000_000
 """Savings are reckoned where the clock makes at most so many jobs for them: a minute or two."""
 CAUSES = (
@@ -157,7 +180,7 @@ class Explanation:
         clients: those that held rounds up, most first; the first five have ``savings``.
         devices: the same by device.
         savings: by how many virtual seconds the run would make as many merges sooner, by the change that is
-            made to all clients, or to what they share (see ``again``); below 0 where it would take longer.
+            made to all clients, or to what they share (see ``Again``); below 0 where it would take longer.
             None where that is unknown.
         unsaved: why it is unknown: "size", the run is too long to run its clock so often, or "world", more
             than times would change; None where it is known.
@@ -180,28 +203,28 @@ class Explanation:
 def explain(
     reader: Reader, round_: int | None = None, progress: Progress = lambda *_: None
 ) -> Explanation | RoundExplanation:
-    """Why a run, or one of its rounds (from 0), took as long as it did; progress is told as in ``again``.
+    """Why a run, or one of its rounds (from 0), took as long as it did; progress as in ``Again``.
 
     Raises:
         UserError: there is no such round, nothing was merged yet, or a device cannot be priced.
     """
-    explainer = Explainer(reader, recorded(reader))
+    explainer = Explainer(reader, read_plan(reader), recorded_devices(reader))
     return explainer.run(progress) if round_ is None else explainer.round(round_)
 
 
 class Explainer:
     """A run's critical paths, and what changes would save; causes are (parts, ``CAUSES``) in seconds."""
 
-    def __init__(self, reader: Reader, planned: Recorded) -> None:
+    def __init__(self, reader: Reader, plan: Plan, devices: Mapping[str, Board]) -> None:
         """Raises as ``explain`` does."""
-        self._plan, self._meta, self._where = planned.plan, reader.meta, reader.where
+        self._plan, self._meta, self._where = plan, reader.meta, reader.where
         self._found = Run(reader)
         self.rounds = rounds_of(self._found)
         if not len(self.rounds.number):
             raise UserError(f"{self._meta['name']}: nothing was merged yet", where=reader.where)
         self.parts = critical_paths(self._found)
-        self._medians = Medians(planned)
-        self.causes = by_cause(self._found, planned, self._medians, self.parts)
+        self._medians = Medians(plan, devices)
+        self.causes = by_cause(self._found, plan, self._medians, self.parts)
         self._spent_s: Floats = self.causes.sum(axis=1)
         self._client: Ints = np.append(self._found.jobs.client, -1)[self.parts.job]
 
@@ -336,20 +359,26 @@ def _most_first(seconds: Sequence[float]) -> dict[str, float]:
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
 
-def by_cause(found: Run, planned: Recorded, medians: Medians, parts: Parts) -> Floats:
+def by_cause(found: Run, plan: Plan, medians: Medians, parts: Parts) -> Floats:
     """The seconds of each part by ``CAUSES``, (n, causes); an unknown number of a device is a UserError."""
     seconds, lasted_s = np.zeros((len(parts.job), len(CAUSES))), parts.to_s - parts.from_s
     for cause, waits in (("unavailable", "waiting for clients"), ("timer", "timer"), ("server", "server")):
         there = parts.phase == PHASES.index(waits)
         seconds[there, _AT[cause]] = lasted_s[there]
     jobs, at = np.unique(parts.job[parts.job >= 0], return_inverse=True)
-    weights = _Weights(found, planned, medians, jobs)
-    stages = weights.moved("down"), weights.worked(), weights.moved("up")
+    # Of whole stages, (jobs, causes).
+    stages = np.zeros((3, len(jobs), len(CAUSES)))
+    ways: tuple[tuple[int, Way], ...] = ((0, "down"), (2, "up"))
+    for phase, way in ways:
+        for cause, bound_s in transfers(found, plan, jobs, way)._asdict().items():
+            stages[phase, :, _AT[cause]] = bound_s
+    for cause, bound_s in _worked(found, plan, medians, jobs).items():
+        stages[1, :, _AT[cause]] = bound_s
     of_part = np.flatnonzero(parts.job >= 0)
     for phase, (stage, name) in enumerate(zip(stages, _STAGES, strict=True)):
         mine = parts.phase[of_part] == phase
         rows, job = of_part[mine], at[mine]
-        busy_s = getattr(found.jobs, name)[jobs[job]] * parts.share[rows]
+        busy_s = found.jobs[name][jobs[job]] * parts.share[rows]
         away_s = lasted_s[rows] - busy_s
         away_s = np.where(away_s > _ROUNDING * parts.to_s[rows], away_s, 0.0)
         total = stage[job].sum(axis=1)
@@ -359,77 +388,309 @@ def by_cause(found: Run, planned: Recorded, medians: Medians, parts: Parts) -> F
     return seconds
 
 
-class _Weights:
-    """The causes of some jobs' stages, (n, causes), in seconds of the whole stage."""
+def _worked(found: Run, plan: Plan, medians: Medians, places: Ints) -> dict[str, Floats]:
+    """The seconds of some jobs' work by what bound them, (n,) each."""
+    jobs = found.jobs[places]
+    kind, slowdown = found.clients.kind[jobs.client], found.clients.slowdown[jobs.client]
+    busy_s, done = jobs.work_s, ~np.isnan(jobs.worked_s)
+    # Whole work at full speed: the kinds' prices, by the steps that jobs took.
+    work_s, of_all = (
+        np.stack([getattr(one, name) for one in plan.prices])[jobs.exchange, kind]
+        for name in ("work_s", "steps")
+    )
+    planned_s = work_s * np.divide(jobs.steps, of_all, out=np.ones(len(work_s)), where=of_all > 0)
+    # Nobody knows how far work came that was broken off: at its client's usual speed, it is assumed.
+    full_s = np.where(done, planned_s, np.minimum(planned_s, busy_s / slowdown))
+    usual_s = full_s * slowdown
+    jittered_s = np.minimum(usual_s * _jitter(plan, jobs), busy_s) if plan.fleet.speed else busy_s
+    jittered_s = np.where(done, jittered_s, busy_s)
+    slow = np.maximum(slowdown, 1.0)
+    chance = np.divide(jittered_s, usual_s, out=np.ones(len(busy_s)), where=usual_s > 0)
+    late = np.where(chance > 1 + _ROUNDING, chance, 1.0)
+    base_s, speed_s = jittered_s / (slow * late), busy_s - jittered_s
+    # By the shares that arithmetic, memory and launches have at full speed.
+    pairs, at = np.unique(np.stack([jobs.exchange, kind]), axis=1, return_inverse=True)
+    shares = np.tile([1.0, 0.0, 0.0], (pairs.shape[1], 1))
+    for row, pair in enumerate(pairs.T.tolist()):
+        bounds = medians.bounds(*pair)
+        if bounds is not None and bounds.seconds > 0:
+            shares[row] = np.array(bounds) / bounds.seconds
+    compute, memory, launch = shares[at.reshape(-1)].T
+    return {
+        "compute": base_s * compute,
+        "memory": base_s * memory,
+        "launch": base_s * launch,
+        "slowdown": base_s * (slow - 1),
+        "jitter": base_s * slow * (late - 1),
+        "speed": np.where(speed_s > _ROUNDING * busy_s, speed_s, 0.0),
+    }
 
-    def __init__(self, found: Run, planned: Recorded, medians: Medians, jobs: Ints) -> None:
-        self._found, self._jobs, self._planned, self._medians = found, jobs, planned, medians
-        self._plan = planned.plan
-        self._client, self._place = found.jobs.client[jobs], found.jobs.exchange[jobs]
-        self._kind = found.clients.kind[self._client]
 
-    def moved(self, way: Way) -> Floats:
-        weights = np.zeros((len(self._jobs), len(CAUSES)))
-        for cause, seconds in transfers(self._found, self._planned, self._jobs, way)._asdict().items():
-            weights[:, _AT[cause]] = seconds
-        return weights
-
-    def worked(self) -> Floats:
-        busy_s, slowdown = self._of("work_s"), self._found.clients.slowdown[self._client]
-        done, planned_s = ~np.isnan(self._of("worked_s")), self._planned_s()
-        # Nobody knows how far work came that was broken off: at its client's usual speed, it is assumed.
-        full_s = np.where(done, planned_s, np.minimum(planned_s, busy_s / slowdown))
-        usual_s = full_s * slowdown
-        jittered_s = np.minimum(usual_s * self._jitter(), busy_s) if self._plan.fleet.speed else busy_s
-        jittered_s = np.where(done, jittered_s, busy_s)
-        slow = np.maximum(slowdown, 1.0)
-        chance = np.divide(jittered_s, usual_s, out=np.ones(len(busy_s)), where=usual_s > 0)
-        late = np.where(chance > 1 + _ROUNDING, chance, 1.0)
-        base_s = jittered_s / (slow * late)
-        weights = np.zeros((len(busy_s), len(CAUSES)))
-        weights[:, _AT["compute"] : _AT["launch"] + 1] = base_s[:, None] * self._bound_by()
-        weights[:, _AT["slowdown"]] = base_s * (slow - 1)
-        weights[:, _AT["jitter"]] = base_s * slow * (late - 1)
-        speed_s = busy_s - jittered_s
-        weights[:, _AT["speed"]] = np.where(speed_s > _ROUNDING * busy_s, speed_s, 0.0)
-        return weights
-
-    def _of(self, name: str) -> Floats:
-        column: Floats = getattr(self._found.jobs, name)[self._jobs]
-        return column
-
-    def _planned_s(self) -> Floats:
-        """The seconds of whole work at full speed: the kinds' prices, by the steps that jobs took."""
-        work_s, of_all = (
-            np.stack([getattr(one, name) for one in self._plan.prices])[self._place, self._kind]
-            for name in ("work_s", "steps")
+def _jitter(plan: Plan, jobs: Columns) -> Floats:
+    """What some jobs' work took as many times as long by chance: drawn again."""
+    drawn = np.ones(len(jobs))
+    for place, prices in enumerate(plan.prices):
+        mine = jobs.exchange == place
+        drawn[mine] = jitters(
+            plan.fleet, plan.scenario.seed, prices.exchange, jobs.client[mine], jobs.nth[mine]
         )
-        found: Floats = work_s * np.divide(
-            self._found.jobs.steps[self._jobs], of_all, out=np.ones(len(work_s)), where=of_all > 0
-        )
+    return drawn
+
+
+class Again:
+    """How much sooner a run would have made its merges with changes: the clock runs once more.
+
+    Of a run that is blind to time (``edgefl.world.blind``), that is what a new run with the change takes.
+    Where other times change who is asked or merged, the other run makes as many merges, may also take longer,
+    and learns something else.
+
+    Attributes:
+        changes: ``CHANGES``, and those of what is shared: "server" is the server's link, and "cells" are all
+            cells, twice as fast; "unshared" is neither limited.
+        runs: how often the clock runs, for all clients and for some.
+    """
+
+    def __init__(
+        self, plan: Plan, medians: Medians, merged_s: Floats, clients: int, progress: Progress
+    ) -> None:
+        """Takes a run with its merges' times, (n,), and how many clients' savings are asked for."""
+        self._plan, self._medians, self._merged_s, self._progress = plan, medians, merged_s, progress
+        self._shared = _with_shared(plan)
+        self.changes = (*CHANGES, *self._shared)
+        # Once as it was, and once for each change.
+        self.runs = 1 + len(self.changes) + len(OF_CLIENTS) * clients
+        self._done = 0
+
+    def is_known(self) -> bool:
+        """Whether the world does again what the run did.
+
+        It does where work was traced, no selector saw losses that are not there now, no work fits into a
+        time, and no battery or energy has a say, which other prices would change too.
+        """
+        plan = self._plan
+        timetable = plan.fleet.availability.timetable(plan.clients, plan.scenario.seed)
+        sees_energy = plan.scenario.server.until.energy is not None or isinstance(timetable, Charging)
+        traced = all(prices.traces for prices in plan.prices)
+        could = traced and not sees_energy and plan.scenario.local.fit is None
+        return could and self._run(plan, same=True) is not None
+
+    def saved_s(self, client: int | None = None) -> dict[str, float]:
+        """By how many seconds as many merges would be made sooner, by change to one client, or to all (None).
+
+        A change is left out if there would not be as many merges. A device that throttles otherwise, or not
+        at all, would do so after the change, which is not known; nor are the rates of another link among
+        traces.
+        """
+        fleet, now_s = self._plan.fleet, float(self._merged_s[-1])
+        unknown = {"device": bool(fleet.speed), "link": any(link.trace for link in fleet.links.values())}
+        found = {}
+        for change in self.changes if client is None else OF_CLIENTS:
+            changed = None if unknown.get(change) else self._changed(change, client)
+            t_s = self._run(changed) if changed else None
+            if t_s is not None:
+                found[change] = 0.0 if math.isclose(t_s, now_s, rel_tol=_SAME) else now_s - t_s
         return found
 
-    def _bound_by(self) -> Floats:
-        """The shares of work at full speed that are bound by arithmetic, memory and launches, (n, 3)."""
-        pairs, at = np.unique(np.stack([self._place, self._kind]), axis=1, return_inverse=True)
-        shares = np.zeros((pairs.shape[1], 3))
-        shares[:, 0] = 1.0
-        for row, (place, kind) in enumerate(pairs.T.tolist()):
-            bounds = self._medians.bounds(place, kind)
-            if bounds is not None and bounds.seconds > 0:
-                shares[row] = np.array(bounds) / bounds.seconds
-        return shares[at.reshape(-1)]
+    def _changed(self, change: str, client: int | None) -> Plan:
+        plan = self._plan
+        if change in MEDIAN:
+            return _repriced(plan, self._of_kinds[change], client)
+        if change == "slowdown":
+            who = slice(None) if client is None else client
+            slowdown = plan.clients.slowdown.copy()
+            slowdown[who] = np.minimum(slowdown[who], 1.0)
+            return replace(plan, clients=replace(plan.clients, slowdown=slowdown))
+        if change == "jitter":
+            return replace(plan, fleet=plan.fleet.model_copy(update={"jitter": Fixed()}))
+        return self._shared[change]
 
-    def _jitter(self) -> Floats:
-        """What work took as many times as long by chance: drawn again."""
-        plan, all_jobs, found = self._plan, self._found.jobs, np.ones(len(self._jobs))
-        nth = np.zeros(len(all_jobs), dtype=np.int64)
-        order = np.lexsort((all_jobs.client, all_jobs.exchange))
-        same = np.stack([all_jobs.client[order], all_jobs.exchange[order]])
-        begins = np.flatnonzero((np.diff(same, axis=1, prepend=-1) != 0).any(axis=0))
-        nth[order] = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
-        for place, prices in enumerate(plan.prices):
-            mine = np.flatnonzero(self._place == place)
-            drawn = self._client[mine], nth[self._jobs[mine]]
-            found[mine] = jitters(plan.fleet, plan.scenario.seed, prices.exchange, *drawn)
+    @cached_property
+    def _of_kinds(self) -> Mapping[str, Changes]:
+        return {change: getattr(self._medians, change)() for change in MEDIAN}
+
+    def _run(self, plan: Plan, *, same: bool = False) -> float | None:
+        """When a plan's run makes as many merges; None if it does not, or not at the ``same`` times."""
+        # Loads SimPy, which nothing else here needs.
+        from edgefl.world.driver import simulate
+
+        world, merged_s, merges = simulate(plan), self._merged_s.tolist(), 0
+        total = len(merged_s) * self.runs
+        try:
+            need = next(world)
+            while True:
+                if isinstance(need, Merge):
+                    if same and need.t_s != merged_s[merges]:
+                        return None
+                    merges += 1
+                    if merges % _SHOWN_EVERY == 0:
+                        self._progress("running the clock again", self._done + merges, total)
+                    if merges == len(merged_s):
+                        return need.t_s
+                need = world.send(Feedback())
+        except (StopIteration, RunError):
+            return None
+        finally:
+            self._done += len(merged_s)
+            world.close()
+
+
+def _repriced(plan: Plan, changes: Changes, client: int | None) -> Plan:
+    """A plan with other prices for all kinds that change, or for one client, as a kind of its own."""
+    clients, kind = plan.clients, 0 if client is None else int(plan.clients.kind[client])
+    kinds = changes if client is None else {-1: changes[kind]} if kind in changes else {}
+    prices = []
+    for place, one in enumerate(plan.prices):
+        columns: dict[str, Any] = {
+            name: np.append(getattr(one, name), getattr(one, name)[kind]) for name in COLUMNS
+        }
+        for row, values in kinds.items():
+            for name, value in values[place].items():
+                columns[name][row] = value
+        prices.append(replace(one, corners=None, **columns))
+    if client is not None:
+        own = clients.kind.copy()
+        own[client] = len(prices[0].work_s) - 1
+        clients = replace(clients, kind=own)
+    return replace(plan, clients=clients, prices=tuple(prices))
+
+
+def _with_shared(plan: Plan) -> dict[str, Plan]:
+    """The plan with each change of what clients share, if they do: at twice the rates, or without limits."""
+    server, found = plan.scenario.server, {}
+    limits = {"uplink": server.uplink, "downlink": server.downlink}
+    rates = {way: rate for way, rate in limits.items() if rate is not None}
+
+    def limited(update: Mapping[str, float | None]) -> Plan:
+        scenario = plan.scenario.model_copy(update={"server": server.model_copy(update=update)})
+        return replace(plan, scenario=scenario)
+
+    if rates:
+        found["server"] = limited({way: 2 * rate for way, rate in rates.items()})
+    if plan.clients.cells:
+        cells = {}
+        for name, cell in plan.fleet.cells.items():
+            ways = {"down": cell.down, "up": cell.up}.items()
+            faster = {way: rate.model_copy(update={"value": 2 * (rate.value or 0.0)}) for way, rate in ways}
+            cells[name] = cell.model_copy(update=faster)
+        found["cells"] = replace(plan, fleet=plan.fleet.model_copy(update={"cells": cells}))
+    if found:
+        alone = replace(plan.clients, cell=np.full(len(plan.clients), -1), cells=())
+        found["unshared"] = replace(limited(dict.fromkeys(rates)), clients=alone)
+    return found
+
+
+class Medians:
+    """The median link, device and work of a run's fleet, and what bounds its clients' work.
+
+    Each kind of client orders links by the time that they take for its own payloads, devices (with their
+    number types) by that for its own work, and work by its time on its own device, each summed over the
+    method's exchanges. The median is that of the client in the middle of all that were admitted; of an even
+    number, of the quicker one of the two in the middle. Work is the steps that follow from a client's
+    samples; only clients with the same model are compared in it.
+    """
+
+    def __init__(self, plan: Plan, devices: Mapping[str, Board]) -> None:
+        """Takes a plan that has its traces, and its devices by name."""
+        self._prices, self._links, clients = plan.prices, plan.fleet.links, plan.clients
+        self._kinds = clients.one_of_each_kind()
+        self._rows = list(rows_of(self._kinds))
+        self._pricers = pricers_of(devices)
+        count = np.bincount(clients.kind[clients.admitted], minlength=len(self._rows))
+        # The kinds that have an admitted client, and how many.
+        self._here: list[int] = np.flatnonzero(count).tolist()
+        self._count = count[self._here]
+
+    def bounds(self, place: int, kind: int) -> Bounds | None:
+        """The time of a kind's work in the exchange at a place, by what bounds it; None without a trace.
+
+        Raises:
+            UserError: a number that pricing needs is unknown for its device.
+        """
+        if not self._prices[place].traces:
+            return None
+        device, _, dtype = self._rows[kind]
+        return self._time(place, kind, kind, (device, dtype))
+
+    def link(self) -> Changes:
+        own_names = [self._rows[kind][1] for kind in self._here]
+        names, own = np.unique(own_names, return_inverse=True)
+        shape = len(names), len(self._here)
+        delay_s, down_bps, up_bps = (
+            np.broadcast_to([[getattr(self._links[name], key)] for name in names.tolist()], shape)
+            for key in ("delay_s", "down_bps", "up_bps")
+        )
+        there = [
+            demand._replace(
+                down_delay_s=np.where(demand.down_bytes > 0, delay_s, 0.0),
+                up_delay_s=np.where(demand.up_bytes > 0, delay_s, 0.0),
+                down_bps=down_bps,
+                up_bps=up_bps,
+            )
+            for demand in (prices.demand(np.array(self._here)) for prices in self._prices)
+        ]
+        seconds = np.array([one.down_s + one.up_s for one in there]).sum(axis=0)
+        return {
+            self._here[row]: [{name: float(getattr(each, name)[to, row]) for name in _LINK} for each in there]
+            for row, to in _slower(seconds.T, own, np.bincount(own, self._count, len(names))).items()
+        }
+
+    def device(self) -> Changes:
+        rows = [(self._rows[kind][0], self._rows[kind][2]) for kind in self._here]
+        boards = sorted(set(rows))
+        seconds = np.array([self._seconds([(kind, board) for board in boards], kind) for kind in self._here])
+        own = np.array([boards.index(row) for row in rows])
+        chosen = _slower(seconds.sum(axis=2), own, np.bincount(own, self._count, len(boards)))
+        work_s = {self._here[row]: seconds[row, board].tolist() for row, board in chosen.items()}
+        return {kind: [{"work_s": one} for one in each] for kind, each in work_s.items()}
+
+    def work(self) -> Changes:
+        models = self._kinds.model[self._here]
+        groups: dict[tuple[int, str, str], list[int]] = {}
+        for row, (kind, model) in enumerate(zip(self._here, models.tolist(), strict=True)):
+            device, _, dtype = self._rows[kind]
+            groups.setdefault((model, device, dtype), []).append(row)
+        found: Changes = {}
+        for (model, *board), rows in groups.items():
+            alike = np.flatnonzero(models == model)
+            choices = [(self._here[one], (board[0], board[1])) for one in alike]
+            seconds = self._seconds(choices, self._here[rows[0]])
+            every = np.broadcast_to(seconds.sum(axis=1), (len(rows), len(alike)))
+            own = np.searchsorted(alike, rows)
+            for row, one in _slower(every, own, self._count[alike]).items():
+                found[self._here[rows[row]]] = [{"work_s": each} for each in seconds[one].tolist()]
         return found
+
+    def _seconds(self, choices: Sequence[tuple[int, tuple[str, str]]], kind: int) -> Floats:
+        """How long a kind's work takes with the steps of another, on a device: (choices, exchanges).
+
+        NaN where nobody can price that.
+        """
+        found = np.full((len(choices), len(self._prices)), math.nan)
+        for row, (taken, board) in enumerate(choices):
+            for place in range(len(self._prices)):
+                with suppress(UserError):
+                    found[row, place] = self._time(place, kind, taken, board).seconds
+        return found
+
+    def _time(self, place: int, kind: int, taken: int, board: tuple[str, str]) -> Bounds:
+        prices = self._prices[place]
+        work = prices.traces[int(self._kinds.model[kind])].work(prices.taken[taken])
+        return self._pricers(*board).time(Cost(steps=work))
+
+
+def _slower(seconds: Floats, own: np.ndarray, clients: np.ndarray) -> dict[int, int]:
+    """The median choice of those rows whose own takes longer than it.
+
+    Args:
+        seconds: what each row's client would take with each choice, (rows, choices); NaN where unknown.
+        own: each row's choice now, (rows,).
+        clients: how many clients there are of each choice, (choices,).
+    """
+    half = (int(clients.sum()) + 1) // 2
+    found = {}
+    for row, each in enumerate(seconds):
+        order = np.argsort(each, kind="stable")
+        middle = int(order[np.searchsorted(np.cumsum(clients[order]), half)])
+        if each[own[row]] > each[middle] * (1 + _SAME):
+            found[row] = middle
+    return found

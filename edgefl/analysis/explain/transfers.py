@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,7 +21,6 @@ from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.link import Link
 from edgefl.core.link_traces import Way
 from edgefl.core.plan import Plan
-from edgefl.planning.recorded import Recorded
 from edgefl.store.reader import Reader
 
 # Of a stage's time: a difference below it is rounding.
@@ -44,9 +42,9 @@ class Transfers(NamedTuple):
     repeats: Floats
 
 
-def transfers(found: Run, recorded: Recorded, jobs: Ints, way: Way) -> Transfers:
+def transfers(found: Run, plan: Plan, jobs: Ints, way: Way) -> Transfers:
     """What some jobs' downloads or uploads were bound by; jobs are places, (n,)."""
-    plan, client, place = recorded.plan, found.jobs.client[jobs], found.jobs.exchange[jobs]
+    client, place = found.jobs.client[jobs], found.jobs.exchange[jobs]
     kind = found.clients.kind[client]
     payload_bytes, delay_s, bps = (
         np.stack([getattr(one, f"{way}_{name}") for one in plan.prices])[place, kind]
@@ -57,10 +55,17 @@ def transfers(found: Run, recorded: Recorded, jobs: Ints, way: Way) -> Transfers
     sent_bytes = np.minimum(moved_bytes, payload_bytes)
     alone_s = delay_s + 8 * sent_bytes / bps
     traced = np.zeros(len(jobs), dtype=np.bool_)
-    for mine, link in _on_traces(recorded, client):
-        begin_s = getattr(found.jobs, begins)[jobs[mine]]
-        alone = alone_on(link, way, plan.scenario.seed, client[mine], begin_s, 8 * sent_bytes[mine])
-        (delay_s[mine], alone_s[mine]), traced[mine] = alone, True
+    # What the links' rates are without losses.
+    nominal = np.full(len(jobs), np.inf)
+    for number, name in enumerate(plan.clients.links):
+        if (link := plan.fleet.links.get(name)) is None:
+            continue
+        mine = np.flatnonzero(plan.clients.link[client] == number)
+        nominal[mine] = getattr(link, way).value
+        if link.trace is not None:
+            begin_s = found.jobs[begins][jobs[mine]]
+            alone = alone_on(link, way, plan.scenario.seed, client[mine], begin_s, 8 * sent_bytes[mine])
+            (delay_s[mine], alone_s[mine]), traced[mine] = alone, True
     shared = is_shared(plan, way)[client]
     of_bytes = np.ones(len(jobs))
     np.divide(payload_bytes, moved_bytes, out=of_bytes, where=moved_bytes > payload_bytes)
@@ -71,7 +76,7 @@ def transfers(found: Run, recorded: Recorded, jobs: Ints, way: Way) -> Transfers
     sharing_s = np.where(shared & (first_s > alone_s * (1 + _ROUNDING)), first_s - alone_s, 0.0)
     own_s = first_s - sharing_s
     latency_s = np.minimum(delay_s, own_s)
-    reached = np.minimum(_under_losses(recorded, way, client, bps), 1.0)
+    reached = np.minimum(np.divide(bps, nominal, out=np.ones(len(bps)), where=np.isfinite(nominal)), 1.0)
     flowing_s = own_s - latency_s
     return Transfers(flowing_s * reached, latency_s, flowing_s * (1 - reached), sharing_s, repeats_s)
 
@@ -81,24 +86,6 @@ def is_shared(plan: Plan, way: Way) -> Bools:
     server = plan.scenario.server
     limit = server.downlink if way == "down" else server.uplink
     found: Bools = (plan.clients.cell >= 0) | (limit is not None)
-    return found
-
-
-def _on_traces(recorded: Recorded, client: Ints) -> Iterator[tuple[Ints, Link]]:
-    """The places of those of some clients whose links change, by link."""
-    clients = recorded.plan.clients
-    for number, name in enumerate(clients.links):
-        link = recorded.links.get(name)
-        if link is not None and link.trace is not None:
-            yield np.flatnonzero(clients.link[client] == number), link
-
-
-def _under_losses(recorded: Recorded, way: Way, client: Ints, bps: Floats) -> Floats:
-    """The share of their links' rates that clients reach under losses."""
-    clients = recorded.plan.clients
-    links = [recorded.links.get(name) for name in clients.links]
-    nominal = np.array([getattr(link, way).value if link else np.inf for link in links])[clients.link[client]]
-    found: Floats = np.divide(bps, nominal, out=np.ones(len(bps)), where=np.isfinite(nominal))
     return found
 
 
@@ -147,23 +134,23 @@ def shared_time(reader: Reader, plan: Plan) -> SharedTime | None:
     """What sharing costs a run; None where clients share nothing, or nothing was merged."""
     if not any(is_shared(plan, way).any() for way in _STAGES):
         return None
-    found, recorded = Run(reader), Recorded(plan, {}, dict(plan.fleet.links))
+    found = Run(reader)
     whole_s = float(found.merges.t_s.max(initial=0.0))
     if not whole_s:
         return None
     parts, shared_s = critical_paths(found), 0.0
     for way, (*_, phase) in _STAGES.items():
         mine = parts.phase == phase
-        seconds = transfers(found, recorded, parts.job[mine], way).sharing * parts.share[mine]
+        seconds = transfers(found, plan, parts.job[mine], way).sharing * parts.share[mine]
         shared_s += float(seconds.sum())
-    return SharedTime(shared_s / whole_s, *(_transfer(found, recorded, way) for way in _STAGES))
+    return SharedTime(shared_s / whole_s, *(_transfer(found, plan, way) for way in _STAGES))
 
 
-def _transfer(found: Run, recorded: Recorded, way: Way) -> Transfer | None:
+def _transfer(found: Run, plan: Plan, way: Way) -> Transfer | None:
     moved, ends = found.jobs[f"{way}_bytes"] > 0, _STAGES[way][2]
     jobs = np.flatnonzero(moved & ~np.isnan(found.jobs[ends]))
     if not len(jobs):
         return None
-    by_cause = transfers(found, recorded, jobs, way)
+    by_cause = transfers(found, plan, jobs, way)
     alone_s = by_cause.rate + by_cause.latency + by_cause.loss
     return Transfer(float((alone_s + by_cause.sharing).mean()), float(alone_s.mean()))

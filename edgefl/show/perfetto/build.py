@@ -10,22 +10,24 @@ from typing import Any
 
 import numpy as np
 
+from edgefl.analysis.explain.explain import Medians
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import Timetable
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.availability.charging import Charging
+from edgefl.core.devices import Board
 from edgefl.core.errors import UserError
 from edgefl.core.event import ENDINGS, JOULES, Kind, joules
 from edgefl.core.files import replacing
 from edgefl.core.plan import Plan
-from edgefl.planning.medians import Medians
-from edgefl.planning.recorded import Recorded, recorded
+from edgefl.planning.fleets import recorded_devices
 from edgefl.show.answers import Steps, quiet
 from edgefl.show.perfetto.choice import RoundSpan, TimelineChoice, Window, clients_of, spans, window_of
 from edgefl.show.perfetto.counters import counters, nanoseconds
 from edgefl.show.perfetto.packets import Arguments, Packets
 from edgefl.show.texts import STANDS
+from edgefl.store.plans import read_plan
 from edgefl.store.reader import Reader
 
 MOST_INTERVALS = 500_000
@@ -98,11 +100,10 @@ def write_timeline(
     every = spans(run)
     window = window_of(choice, every)
     clients = clients_of(run, choice, window, note)
-    known: Recorded | None = None
+    devices: Mapping[str, Board] = {}
     if plan is None:
         try:
-            known = recorded(reader)
-            plan = known.plan
+            plan, devices = read_plan(reader), recorded_devices(reader)
         except UserError as error:
             note(f"when clients were away and what bounds their work is not shown: {error.what}")
     progress("reading jobs", 0, 1)
@@ -131,7 +132,10 @@ def write_timeline(
             for t_ns, value in zip(counter.t_ns.tolist(), counter.value.tolist(), strict=True):
                 packets.counter(track, t_ns, value)
         merged = [row for row in reader.rows("merges", "version") if window.holds(row["t_s"])]
-        versions, bounds = {row["version"] for row in merged}, _work_bounds(known) if known else {}
+        versions, bounds = (
+            {row["version"] for row in merged},
+            _work_bounds(plan, devices) if plan and devices else {},
+        )
         why = {
             row["kind"]: row["reason"] or f"its device cannot hold {row['exchange']}"
             for row in reader.rows("refused_kinds")
@@ -292,12 +296,12 @@ def _flows(keys: Ints, jobs: Ints) -> dict[int, list[int]]:
     return {key: piece.tolist() for key, piece in zip(found.tolist(), pieces, strict=False)}
 
 
-def _work_bounds(known: Recorded) -> dict[int, dict[str, str]]:
+def _work_bounds(plan: Plan, devices: Mapping[str, Board]) -> dict[int, dict[str, str]]:
     """What bounds most of the work of each kind of client, with its share, by kind and exchange."""
-    clients, medians = known.plan.clients, Medians(known)
+    clients, medians = plan.clients, Medians(plan, devices)
     found: dict[int, dict[str, str]] = defaultdict(dict)
     for kind in np.unique(clients.kind[clients.admitted]).tolist():
-        for place, prices in enumerate(known.plan.prices):
+        for place, prices in enumerate(plan.prices):
             bounds = medians.bounds(place, kind)
             if bounds is not None and bounds.seconds > 0:
                 name, seconds = max(bounds._asdict().items(), key=lambda one: one[1])

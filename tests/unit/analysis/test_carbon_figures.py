@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from plans import plan, prices, told_all
 
-from edgefl.analysis.bills import Amount, BilledUntil
-from edgefl.analysis.carbon import J_PER_KWH, Intensities, bill, dealt, sums_of
+from edgefl.analysis.bills import J_PER_KWH, Amount, Emitted, Intensities, in_grams, regions_of
 from edgefl.analysis.repricing import Repriced
 from edgefl.analysis.run import Run
 from edgefl.core.cost import Trace, Work
@@ -48,15 +47,11 @@ def reading(plan_, carbon, category="sbc", told=None):
         store.abandon()
 
 
-def footprint(run, ended, reached):
-    reached = {model: SimpleNamespace(t_s=one.t_s, until=one) for model, one in reached.items()}
-    return bill(run, None, ended, reached)
-
-
 def emitted(plan_, carbon, virtual_s=0.0, reached_s=None, **more):
-    reached = {model: BilledUntil(t_s) for model, t_s in (reached_s or {}).items()}
+    times = (reached_s or {}).items()
+    reached = {model: SimpleNamespace(t_s=t_s, t_s_between=None) for model, t_s in times}
     with reading(plan_, carbon, **more) as reader:
-        return footprint(Run(reader), BilledUntil(virtual_s), reached)
+        return in_grams(Run(reader), None, (virtual_s, None), reached)
 
 
 def worked(hours, clients=1, **columns):
@@ -233,12 +228,13 @@ def test_a_tail_emits_when_it_is_drawn(jobs, end_s, drawn):
     times = [0.0, *(until_s for _, until_s in drawn), math.inf]
     with reading(TAILED, {"regions": {"x": FLAT}}, told=tailed(jobs, end_s)) as reader:
         run, region = Run(reader), np.zeros(1, dtype=np.int64)
-        corner = Repriced(run.repriced, TAILED.prices, TAILED.prices, blind=False)
-        sums = sums_of(run, [corner.by_job(end_s)], region, Seconds(), times)
-    for t_s, each in zip(times, sums, strict=True):
+        vars(run)["corners"] = [Repriced(run.repriced, TAILED.prices, TAILED.prices, blind=False)]
+        flat = Carbon.model_validate({"regions": {"x": FLAT}})
+        found = Emitted(run, flat, Seconds(), region, end_s)
+    for t_s in times:
         over = [(since_s, until_s) for since_s, until_s in drawn if until_s <= t_s]
         expected = sum(TAIL_W * (until_s - since_s) * (since_s + until_s) / 2 for since_s, until_s in over)
-        assert [one.devices_g for one in each] == [pytest.approx([expected])] * 2
+        assert found.devices_g(t_s) == [pytest.approx([expected])] * 2
 
 
 def test_means_are_those_of_small_steps():
@@ -259,11 +255,11 @@ def test_means_are_those_of_small_steps():
 def test_clients_are_dealt_by_shares():
     """A client's region depends on the seed and its number alone, on no slowdown; no share is too large."""
     record = Carbon.model_validate({"regions": {"DE": 1, "FR": 3, "NO": 0}})
-    places = dealt(record, 40_000, root=5)
+    places = regions_of(record, 40_000, root=5)
     assert np.bincount(places, minlength=3) / 40_000 == pytest.approx([0.25, 0.75, 0], abs=0.01)
-    assert (dealt(record, 10, root=5) == places[:10]).all()
-    assert (dealt(record, 40_000, root=6) != places).any()
+    assert (regions_of(record, 10, root=5) == places[:10]).all()
+    assert (regions_of(record, 40_000, root=6) != places).any()
     slow = uniforms(key(5, "slowdown"), np.arange(40_000), count=1)[0]
     assert np.corrcoef(places, slow)[0, 1] == pytest.approx(0, abs=0.02)
     huge = Carbon.model_validate({"regions": {"DE": 1e308, "FR": 1e308}})
-    assert set(dealt(huge, 100, root=5)) == {0, 1}
+    assert set(regions_of(huge, 100, root=5)) == {0, 1}

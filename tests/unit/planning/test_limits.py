@@ -1,4 +1,4 @@
-"""Limits that would never be met, totals that no counter holds and a long clock are told before the run."""
+"""Limits that would never be met, and totals that no counter holds, are told before the run."""
 
 import pytest
 from plans import plan, prices

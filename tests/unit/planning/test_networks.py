@@ -9,8 +9,8 @@ from edgefl.compute.steps import forward_pass, training_step
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.yamls import Document
-from edgefl.planning.benchmarks import BenchmarkNetwork
-from edgefl.planning.networks import maker
+from edgefl.planning.benchmarks import BenchmarkRow
+from edgefl.planning.validation import maker
 
 IMAGE = (3, 224, 224)
 DOCUMENT = Document.parse("rows:\n  - {network: x, settings: {}}\n", "mine.yaml")
@@ -18,7 +18,8 @@ DOCUMENT = Document.parse("rows:\n  - {network: x, settings: {}}\n", "mine.yaml"
 
 def made(name, library="torchvision", image=IMAGE, classes=1000, **settings):
     """A network's maker."""
-    return maker(BenchmarkNetwork(library, name, tuple(settings.items()), image, classes), DOCUMENT, 0)
+    network = {"network": name, "library": library, "settings": settings, "image": image, "classes": classes}
+    return maker(BenchmarkRow.model_construct(**network), DOCUMENT, 0)
 
 
 def multiply_adds(name, *args, image=IMAGE, **more):

@@ -12,7 +12,6 @@ from edgefl.analysis.explain.explain import Explainer
 from edgefl.core import catalogue
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.yamls import RESOLVED
-from edgefl.planning.recorded import Recorded
 from edgefl.show.explanation import said, shown
 
 THERE = {"rows": "0,3,50 1,3,50", "repeat": 100}
@@ -23,7 +22,7 @@ def explained(round_=None, *, work=(2, 4), policy="sync", params=None, free=Fals
     moved = {"down_s": 0, "up_s": 0} if free else {}
     plan_ = plan([times(work=list(work), **moved)], policy=policy, params=chosen, **settings)
     with recorded(plan_) as reader:
-        explainer = Explainer(reader, Recorded(plan_, {}, {}))
+        explainer = Explainer(reader, plan_, {})
         return explainer.run() if round_ is None else explainer.round(round_)
 
 
@@ -67,7 +66,7 @@ def test_exchanges_outside_the_rounds_are_not_counted_as_rounds():
     around = [replace(train, exchange=at, at=at) for at in ("start", "end")]
     plan_ = plan([train, *around], rounds=2)
     with recorded(plan_) as reader:
-        explainer = Explainer(reader, Recorded(plan_, {}, {}))
+        explainer = Explainer(reader, plan_, {})
     assert said(explainer.run()).startswith("run: 2 rounds and the exchanges outside of them took ")
     assert said(explainer.round(-1)).startswith("run: what came before the rounds took ")
     assert said(explainer.round(1)).startswith("run: round 1 took ")

@@ -13,7 +13,7 @@ from edgefl.core.sourced import sourced
 from edgefl.core.yamls import RESOLVED, dump
 from edgefl.planning.carbon import Carbon
 from edgefl.planning.describe import written_number
-from edgefl.planning.recorded import recorded_devices, recorded_fleet
+from edgefl.planning.fleets import recorded_devices, recorded_fleet
 from edgefl.show.page.cells import PageTable, TableCell, once, shortened
 from edgefl.show.page.frames import shared
 from edgefl.show.page.records import Read, Section, Told
