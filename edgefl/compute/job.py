@@ -86,11 +86,9 @@ class Trainer(Protocol):
         self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]
     ) -> list[tuple[TrainingJob, ...]]:
         """Divides jobs into units, the same on every machine; a unit is trained at once."""
-        ...
 
     def work(self, group: Group) -> Iterable[Outcome]:
         """Trains one unit; one outcome a job, in any order."""
-        ...
 
 
 class Setup(NamedTuple):
@@ -117,15 +115,10 @@ class EngineContext(Protocol):
 
     def group(self, jobs: Sequence[TrainingJob]) -> Group:
         """Jobs of one kind with everything their folds need."""
-        ...
 
-    def begins(self, job: TrainingJob) -> Tree | None:
-        """The state that a job begins with."""
-        ...
+    def begins(self, job: TrainingJob) -> Tree | None: ...
 
-    def setup(self, trainer: Trainer) -> Setup:
-        """What workers need."""
-        ...
+    def setup(self, trainer: Trainer) -> Setup: ...
 
 
 class Engine(ABC):

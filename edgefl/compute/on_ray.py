@@ -43,11 +43,7 @@ class Objects(NamedTuple):
     """Trees in Ray's object store, which frees those without references."""
 
     def put(self, tree: Any) -> Any:
-        """Places a tree.
-
-        Raises:
-            RunError: the store is full.
-        """
+        """Raises a ``RunError`` where the store is full."""
         try:
             write(tree, stream := io.BytesIO())
             return ray.put(stream.getvalue())

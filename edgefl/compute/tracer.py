@@ -104,7 +104,6 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
             self._nodes.setdefault(number, layer)
 
     def _layer(self) -> str:
-        """The layer that the operator belongs to."""
         node: Any = torch._C._current_autograd_node()  # noqa: SLF001 - there is no public way
         if node is not None:
             return self._nodes.get(node._sequence_nr(), OUTSIDE)  # noqa: SLF001 - as above

@@ -75,11 +75,7 @@ class Files(NamedTuple):
         return cls(Path(tempfile.mkdtemp(prefix=prefix, dir=parent)))
 
     def put(self, tree: Any) -> Path:
-        """Writes a tree.
-
-        Raises:
-            RunError: the folder has no room.
-        """
+        """Raises a ``RunError`` where the folder has no room."""
         path = self.folder / uuid4().hex
         try:
             with path.open("wb") as file:

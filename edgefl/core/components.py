@@ -141,7 +141,6 @@ class NameOf:
         return as_its_file(self.kind, name, _OWN.get().get(self.kind, ()))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A text, and then a known one."""
         return core_schema.with_info_after_validator_function(self._read, handler(source))
 
 

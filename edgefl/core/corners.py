@@ -36,7 +36,6 @@ def together(intervals: Iterable[Interval]) -> Interval:
 
 
 CORNERS = ("cheap", "costly")
-"""Their names."""
 
 
 def has_interval(record: BaseModel) -> bool:

@@ -130,7 +130,6 @@ class Work:
 
     @classmethod
     def of(cls, kernels: Iterable[Kernel]) -> Work:
-        """The multiset of the kernels given."""
         return cls(Counter(kernels))
 
     def __add__(self, other: Work) -> Work:
@@ -141,7 +140,6 @@ class Work:
 
     @property
     def flops(self) -> int:
-        """All floating-point operations."""
         return sum(kernel.flops * count for kernel, count in self)
 
     @property
@@ -151,12 +149,10 @@ class Work:
 
     @property
     def launches(self) -> int:
-        """The number of kernel launches."""
         return sum(self.kernels.values())
 
     @property
     def backwards(self) -> int:
-        """The number of backward passes."""
         return sum(kernel.backward * count for kernel, count in self)
 
 
@@ -178,7 +174,6 @@ class Cost:
 
     @cached_property
     def work(self) -> Work:
-        """All its kernels."""
         total: Counter[Kernel] = Counter()
         for work, times in self.steps:
             for kernel, count in work:
@@ -187,7 +182,6 @@ class Cost:
 
     @property
     def peak_bytes(self) -> int:
-        """Peak memory in bytes."""
         return sum(self.peak.values())
 
 

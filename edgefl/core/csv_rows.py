@@ -25,7 +25,6 @@ class RowError(ValueError):
     """A row is wrong; ``line`` is where in its file it is, or which of rows without a file."""
 
     def __init__(self, what: str, line: int) -> None:
-        """Takes the message and the line."""
         super().__init__(what)
         self.line = line
 

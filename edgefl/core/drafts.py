@@ -54,7 +54,6 @@ def load(
     """The runs of a scenario file: one, or one for each setting of its sweep.
 
     Args:
-        source: the file, or a parsed document.
         overrides: settings, or "key.path=value" texts with values in YAML; they win over the sweep's.
         seeds: repeats all runs with so many seeds, which count up from the scenario's. All runs of a seed
             come before those of the next.
@@ -180,7 +179,6 @@ def _without(runs: Sequence[_SweptRun], overrides: Sequence[Override]) -> list[_
 
 
 def _repeated(runs: Sequence[_SweptRun], document: Document, count: int) -> list[_SweptRun]:
-    """The runs with each of so many seeds."""
     where = f"--seeds {short(str(count))}"
     if not 1 <= count <= MOST_RUNS:
         what = f"the number of seeds must be a whole number from 1 to {MOST_RUNS:,}"
@@ -196,7 +194,6 @@ def _repeated(runs: Sequence[_SweptRun], document: Document, count: int) -> list
 
 
 def _check_size(count: int, document: Document) -> None:
-    """Refuses more runs than anybody waits for."""
     if count > MOST_RUNS:
         what = f"a sweep of {count:,} runs; the most is {MOST_RUNS:,}"
         raise ScenarioError(what, where=str(document.place([SWEEP])))

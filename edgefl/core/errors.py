@@ -116,11 +116,7 @@ class Mistakes:
                 self.found.append(each)
 
     def check(self) -> None:
-        """Ends the checks.
-
-        Raises:
-            UserError: the first that was found, with the others.
-        """
+        """Ends the checks: raises the first ``UserError`` that was found, with the others."""
         if self.found:
             first, *others = self.found
             first.others = tuple(others)

@@ -56,7 +56,6 @@ class Radio(Strict):
 
     @classmethod
     def nothing(cls) -> Radio:
-        """A radio that draws nothing above the idle device."""
         return cls.model_construct(base=0.0)
 
 
@@ -166,7 +165,6 @@ class Link(Strict):
 
 
 def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:
-    """The means that a trace gives."""
     source = "mean over time of the link's " + ("trace" if len(trace.traces) == 1 else "traces")
     for name in trace.gives:
         kind, mean = Sourced[units.Seconds] if name == "latency" else Sourced[Rate], trace.mean(name)

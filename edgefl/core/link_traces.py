@@ -89,11 +89,7 @@ def written(t_s: Floats, value: Floats) -> str:
 
 
 def check_rates(rates: Piecewise, way: str, *, held: bool) -> None:
-    """Refuses rates in bit/s under which a transfer never ends, or a trace that never does.
-
-    Raises:
-        RowError: see above.
-    """
+    """Refuses, by a ``RowError``, rates in bit/s under which a transfer or the trace itself never ends."""
     last = len(rates.t) - 1
     if held:
         if rates.value[last] < _LEAST_HELD_BPS:
@@ -247,7 +243,6 @@ class LinkTrace(Strict):
         return self.model_copy(update={"csv": None, "mahimahi": None, "rows": rows})
 
     def _read(self) -> Iterator[TraceRows]:
-        """The rows of the files."""
         if self.csv is not None:
             for file in _several(self.csv):
                 yield TraceRows(**file_rows(file, of_csv, self.holds))
@@ -274,12 +269,10 @@ class LinkTrace(Strict):
 
     @property
     def traces(self) -> tuple[TraceRows, ...]:
-        """The traces that are dealt out."""
         return self.rows or ()
 
     @property
     def gives(self) -> tuple[Number, ...]:
-        """What the traces have."""
         return WAYS if self.traces[0].latency is None else (*WAYS, "latency")
 
     def in_words(self) -> str:

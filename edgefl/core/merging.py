@@ -55,7 +55,6 @@ class MergeTrace:
     peaks: Sequence[int]
 
     def work(self, uploads: int) -> Work:
-        """The kernels of a merge of so many uploads."""
         found = Work({kernel: max(through(counts, uploads), 0) for kernel, counts in self.counts})
         for each in self.growing:
             sides = [through(side, uploads) for side in zip(*(one[4:] for one in each), strict=True)]

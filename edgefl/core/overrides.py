@@ -38,7 +38,6 @@ class Override(NamedTuple):
 
     @property
     def where(self) -> str:
-        """What gave it."""
         return str(self.value.place())
 
     @property

@@ -27,7 +27,6 @@ class Piecewise:
     period: float = math.inf
 
     def at(self, t: Floats) -> Floats:
-        """The values at some times."""
         return self.value[self._places(t)[1]]
 
     def integral(self, t: Floats) -> Floats:

@@ -127,13 +127,11 @@ class Assumption(str):
     numbers: tuple[str, ...]
 
     def __new__(cls, kind: str, owner: str, consequence: str, numbers: Sequence[str] = ()) -> Self:
-        """Makes the sentence."""
         self = super().__new__(cls, f"{owner}: {consequence}")
         self.kind, self.owner, self.consequence, self.numbers = kind, owner, consequence, tuple(numbers)
         return self
 
     def __getnewargs__(self) -> Any:
-        """What a copy of it is made of."""
         return self.kind, self.owner, self.consequence, self.numbers
 
 
@@ -159,12 +157,10 @@ class Plan:
 
     @property
     def policy(self) -> Any:
-        """The server's policy."""
         return self.scenario.server.policy
 
     @property
     def selector(self) -> Any:
-        """Who chooses clients."""
         return self.scenario.server.selector
 
     def check_admitted(self) -> None:
@@ -186,5 +182,4 @@ class Plan:
             yield client, self.refusals[kind]
 
     def price(self, exchange: str) -> Prices:
-        """The prices of an exchange by name."""
         return next(prices for prices in self.prices if prices.exchange == exchange)

@@ -289,7 +289,6 @@ class LearningSpec(Strict):
 
     @property
     def models(self) -> tuple[Any, ...]:
-        """The models; see ``model_of`` for who trains which."""
         return self.model if isinstance(self.model, tuple) else (self.model,)
 
     def model_of(self, client: Numbers) -> Numbers:
@@ -354,7 +353,6 @@ class Tariffs(Strict):
 
     @property
     def currency(self) -> str:
-        """That of the prices."""
         return next(price["currency"] for price, _ in self._read().values())
 
     def rates(self) -> dict[str, float]:
@@ -406,7 +404,6 @@ class Scenario(LearningSpec):
         return LearningSpec(**{key: getattr(self, key) for key in LearningSpec.model_fields})
 
     def with_learning(self, learning: LearningSpec) -> Self:
-        """The scenario with another learning part."""
         return self.model_copy(update={key: getattr(learning, key) for key in LearningSpec.model_fields})
 
     def resolved(self) -> dict[str, Any]:

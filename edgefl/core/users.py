@@ -68,11 +68,9 @@ class Users(Strict):
 
     @property
     def count(self) -> int:
-        """How many users there are."""
         return (self.rows or "").count("\n")
 
     def table(self) -> UserTable:
-        """The recorded users."""
         return _table(self.rows or "")
 
     def without(self, column: str) -> Self | None:
@@ -81,7 +79,6 @@ class Users(Strict):
         return self.model_copy(update={"rows": _text(left)}) if left else None
 
     def renamed(self, column: str, names: Mapping[str, str]) -> Self:
-        """The users with other names in a column."""
         if all(old == new for old, new in names.items()):
             return self
         columns = _columns(self.rows or "")

@@ -179,7 +179,6 @@ class Document:
         return replace(self, data=data, places=places)
 
     def without(self, *keys: str) -> Document:
-        """A mapping without some keys."""
         return replace(self, data={key: value for key, value in self.data.items() if key not in keys})
 
     @contextmanager
@@ -226,7 +225,6 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
     """Quotes what the core schema, or YAML 1.1, would not read as text; writes no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's
-        """Always."""
         return True
 
 

@@ -52,12 +52,10 @@ class Spec:
 
     @property
     def classes(self) -> int:
-        """How many there are."""
         return len(self.class_names)
 
     @property
     def dtype(self) -> type[np.generic]:
-        """The type of samples in memory."""
         return np.float32 if self.signals else np.uint8
 
 

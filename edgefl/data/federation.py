@@ -59,7 +59,6 @@ class Federation:
 
     @property
     def clients(self) -> int:
-        """How many clients there are."""
         return len(self.samples)
 
     @property
@@ -108,10 +107,7 @@ def federate(
     """Splits a dataset among clients.
 
     Args:
-        spec: the dataset.
-        arrays: its images; None for labels alone.
-        partition: gives each client its images.
-        clients: how many.
+        arrays: the dataset's images; None for labels alone.
         seed: the run's root seed; partition, personal test sets, holdout and public images each have a stream
             of their own.
         labels: where there are no images, the dataset's labels; None for its classes in turn.

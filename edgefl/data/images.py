@@ -55,7 +55,6 @@ def decoded_once(files: Sequence[Path], how: Mapping[str, Any], decode: Callable
     Args:
         files: all that ``decode`` reads, in an order that depends on their names alone.
         how: everything else that its result depends on, as plain data.
-        decode: reads and decodes the files.
 
     Raises:
         DataError: a file cannot be read; see ``decode`` too.

@@ -109,11 +109,7 @@ class OwnImages(Dataset):
     channels: Annotated[Literal[1, 3], Field(description="1 for grey, 3 for colour")] = 3
 
     def root(self) -> Path:
-        """The folder.
-
-        Raises:
-            DataError: there is none.
-        """
+        """The folder; raises a ``DataError`` where there is none."""
         if not os.path.isdir(self.path):  # noqa: PTH112 - a Path fails on a name that is too long
             raise DataError(
                 f"there is no folder {Path(self.path).name!r}",
@@ -127,8 +123,7 @@ class OwnImages(Dataset):
 
         Args:
             names: of the classes.
-            train: its images.
-            test: those to test on; None for a share of each class's, the same ones for every seed.
+            test: the images to test on; None for a share of each class's, the same ones for every seed.
 
         Raises:
             DataError: an image cannot be read, or a class has too few.

@@ -36,7 +36,6 @@ def known(spec: Spec, dataset: str, make: Callable[..., Any] | None = None) -> S
     """A dataset that torchvision knows, in whichever layout it is.
 
     Args:
-        spec: what the files must hold.
         dataset: the name of its class in ``torchvision.datasets``.
         make: makes a part, (root, train=..., download=...) -> data and targets; by default the class.
     """
@@ -90,12 +89,10 @@ def unpacked(
     """A dataset in one layout, which its user unpacks in the data folder or in a folder below it.
 
     Args:
-        spec: what the files must hold.
         read: its images, of the folder.
         below: names that the dataset's own folder may have.
         parts: what has to be in it.
         recipe: how to get them, for the message.
-        users: see ``Source``.
     """
 
     def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - archives of hundreds of MB

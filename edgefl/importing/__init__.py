@@ -27,7 +27,6 @@ from edgefl.importing.trace import INDEPENDENTLY, RecordedUsers, Spans, TraceSou
 # The link of what traces do not say, by their kind.
 _LINKS = {"fedscale": "4g", "flash": "flash-wifi", "csv": "4g"}
 KINDS = tuple(_LINKS)
-"""The kinds of traces."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
 _MOST_CLASSES = 128
@@ -135,7 +134,6 @@ def import_traces(
 
 
 def _name_of(out: Path, name: str | None) -> str:
-    """The profile's name: the folder's, unless another is given."""
     found = out.resolve().name if name is None else name
     if not _NAME.fullmatch(found):
         raise UserError(

@@ -122,8 +122,7 @@ def users_of(
     """The kind of a file's trace, by what its first user has, and what all of its users have.
 
     Args:
-        path: the file.
-        parse: its content as plain data.
+        parse: the file's content as plain data.
         kinds: of each kind of trace, a user's shape, a TypedDict; a user may have more.
 
     Raises:

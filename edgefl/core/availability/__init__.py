@@ -52,7 +52,6 @@ class Timetable(ABC):
         """
 
     def of_one(self, client: int, t_s: float) -> tuple[bool, float]:
-        """``at`` of one client at one time."""
         there, until_s = self.at(np.array([client]), np.array([t_s]))
         return bool(there[0]), float(until_s[0])
 
@@ -191,7 +190,7 @@ class OnOff(Timetable):
         self._leaves = Poisson(root, f"{purpose} until", leaves, kept[1])
 
     def at(self, clients: Ints, t_s: Floats) -> Spell:
-        """See ``Timetable.at``; ``until_s`` is when the state changes."""
+        """``until_s`` is when the state changes."""
         came, left = self._comes.nearest(clients, t_s, -1), self._leaves.nearest(clients, t_s, -1)
         available = came > left
         until = np.empty(len(clients))

@@ -104,7 +104,6 @@ class Charging(Timetable):
     """
 
     def __init__(self, params: Params, clients: Clients, root: int) -> None:
-        """Batteries at their initial levels, at time 0."""
         self._params = params
         self._key = key(root, "charging")
         count = len(clients)
@@ -128,7 +127,7 @@ class Charging(Timetable):
         return np.stack([self._joules[clients], self._since_s[clients]], axis=1)
 
     def at(self, clients: Ints, t_s: Floats, batteries: Floats | None = None) -> Spell:
-        """See ``Timetable.at``; with the batteries as they were known before, or as they are now."""
+        """With the batteries as they were known before; None: as they are now."""
         available, until = np.ones(len(clients), dtype=bool), np.full(len(clients), np.inf)
         has = self._has[clients]
         known = self.batteries(clients) if batteries is None else batteries

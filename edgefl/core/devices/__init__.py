@@ -50,11 +50,9 @@ class Bounds(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """The total."""
         return self.compute_s + self.memory_s + self.launch_s
 
     def plus(self, other: Bounds, times: int = 1) -> Bounds:
-        """The sum with ``times`` times another."""
         return Bounds(*(one + times * two for one, two in zip(self, other, strict=True)))
 
 

@@ -124,7 +124,7 @@ class Roofline(Board):
         return self.inference.runtime if self.inference else "training"
 
     def areas(self, dtype: str, *, inference: bool = False) -> tuple[str, ...]:
-        """See ``Board.areas``; its peak, efficiency, launch overhead, half side and filtering come first."""
+        """Its peak, efficiency, launch overhead, half side and filtering come first."""
         runtime = self.inference if inference else None
         place = "inference." if runtime else ""
         peak = f"{place if runtime and dtype in runtime.peak else ''}peak.{dtype}"

@@ -71,7 +71,6 @@ class Systolic(Board):
     special_unit: SpecialUnit
 
     def dtypes(self, *, inference: bool = False) -> tuple[str, ...]:  # noqa: ARG002 - alike for both
-        """The number types its cells compute in."""
         return self.dtypes_supported
 
     def launch(self, *, inference: bool = False) -> Sourced[float]:  # noqa: ARG002 - one for both
@@ -84,7 +83,7 @@ class Systolic(Board):
         )
 
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> KernelClock:  # noqa: ARG002 - likewise
-        """See ``Board.clock``; training and inference run on the same array."""
+        """Training and inference run on the same array."""
         read, word_bytes = self.known(name, dtype), WIDTHS[dtype]
         array = self.dataflow, int(read["rows"]), int(read["columns"])
         hz, lanes = read["clock_rate"], read["special_unit.lanes"]

@@ -21,7 +21,6 @@ class Params(Augmentation):
     fill: float = Field(0.5, ge=0, le=1, description="the brightness of the square; 0 is black")
 
     def augment(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """(B, C, H, W) in [0, 1] -> the same shape."""
         rows, columns = rows_and_columns(x)
         top = integers(x, 0, x.shape[-2] - 1, generator) - self.size // 2
         left = integers(x, 0, x.shape[-1] - 1, generator) - self.size // 2

@@ -20,7 +20,6 @@ class Params(Skewed):
     EQUAL = "dirichlet-equal"
 
     def draw(self, available: Ints, clients: int, rng: np.random.Generator) -> Ints:
-        """Class by class, among the clients that are not full."""
         counts = np.zeros((clients, len(available)), dtype=np.int64)
         for label in np.flatnonzero(available):
             still = np.flatnonzero(counts.sum(axis=1) * clients < available.sum())

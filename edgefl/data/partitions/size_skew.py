@@ -22,5 +22,4 @@ class Params(Skewed):
         return super().split(np.zeros_like(labels), 1, clients, rng)
 
     def draw(self, available: Ints, clients: int, rng: np.random.Generator) -> Ints:
-        """All at once."""
         return proportional(available[0], rng.dirichlet(np.full(clients, self.alpha)))[:, None]

@@ -23,5 +23,4 @@ class Params(Dataset):
     """No parameters."""
 
     def build(self) -> Source:
-        """See ``SPEC``, and ``edgefl.data.readers`` for the layouts."""
         return known(SPEC, "CIFAR10")

@@ -34,7 +34,6 @@ class Params(Dataset):
     """No parameters."""
 
     def build(self) -> Source:
-        """See ``SPEC``."""
         return Source(SPEC, load, embedded=True)
 
 

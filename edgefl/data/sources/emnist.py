@@ -34,7 +34,6 @@ class Params(Dataset):
     )
 
     def build(self) -> Source:
-        """The split: torchvision's layout or Parquet; see ``edgefl.data.readers``."""
         names, train, test = _SPLITS[self.split]
         spec = Spec(f"emnist-{self.split}", (1, 28, 28), train, test, tuple(names))
 

@@ -46,7 +46,6 @@ class Params(Dataset):
 
 
 def _read(root: Path) -> Arrays:
-    """LEAF's files."""
     parts = [sorted((root / part).glob("*.json")) for part in ("train", "test")]
     if not all(parts):
         raise DataError("there are no *.json files in train/ and test/", where=str(root), hint=_RECIPE)

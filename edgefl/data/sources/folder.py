@@ -30,11 +30,7 @@ class Params(OwnImages):
     """Where the images are, and what they are turned into."""
 
     def build(self) -> Source:
-        """The dataset in a folder.
-
-        Raises:
-            DataError: the folder is not there, or is not a tree of images.
-        """
+        """Raises a ``DataError`` where the folder is not there, or is not a tree of images."""
         root = self.root()
         classes, test = _classes(root), None
         if set(classes) & _PARTS and set(classes) <= _PARTS | _OTHERS:
@@ -54,7 +50,6 @@ class Params(OwnImages):
 
 
 def _classes(folder: Path) -> list[str]:
-    """The names of the folders in a folder."""
     names = sorted(path.name for path in _entries(folder) if path.is_dir())
     for name in names:
         if os.fsencode(name).decode(errors="replace") != name:

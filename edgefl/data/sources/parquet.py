@@ -41,11 +41,7 @@ class Params(OwnImages):
     ] = None
 
     def build(self) -> Source:
-        """The dataset in a folder's Parquet files.
-
-        Raises:
-            DataError: the files are not there, or are not image Parquet.
-        """
+        """Raises a ``DataError`` where the files are not there, or are not image Parquet."""
         parts = [image_parquet(part, self.label, self.user) for part in _files(self.root()) if part]
         names, labels = parts[0].names, np.concatenate([part.labels for part in parts])
         if not len(labels):

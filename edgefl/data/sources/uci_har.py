@@ -28,7 +28,6 @@ class Params(Dataset):
     """No parameters."""
 
     def build(self) -> Source:
-        """The raw signals."""
         return unpacked(
             SPEC,
             _read,
