@@ -104,13 +104,6 @@ def test_a_selector_returns_as_many_candidates_as_it_is_asked_for(own, chosen):
         told(planned)
 
 
-def test_a_selector_cannot_move_the_candidates_of_others(own):
-    """The array is read-only: the error names the selector's line."""
-    planned = _choosing(own, "np.asarray(candidates).sort()")
-    with pytest.raises(RunError, match=r"random2\.py(.|\n)*read-only"):
-        told(planned)
-
-
 @pytest.mark.parametrize("uplink", [None, 1e9])
 def test_a_job_that_has_not_begun_has_cost_nothing(own, uplink):
     """A round that ends in the very moment of a dispatch has a total, on links of one's own and shared."""
