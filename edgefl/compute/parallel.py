@@ -17,7 +17,7 @@ import weakref
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -166,7 +166,11 @@ class Processes(Parallel):
             resource_tracker.register(str(files.folder), "folder")
             self._remove = weakref.finalize(self, _removed, files)
         self._executor = _started(workers)
-        super().__init__(context, setup, files, _QUEUED * workers)
+        try:
+            super().__init__(context, setup, files, _QUEUED * workers)
+        except BaseException:
+            self.close()
+            raise
 
     def submit(self, order: Order) -> Future[Any]:
         # After a worker's death, all are replaced.
@@ -185,11 +189,22 @@ class Processes(Parallel):
 
 
 def _started(workers: int) -> ProcessPoolExecutor:
-    with _apart():
-        here = (os.getpid(),)
-        executor = ProcessPoolExecutor(workers, initializer=_begin, initargs=here, env=fresh.environment(1))
-        # Starts them all.
-        executor.submit(os.getpid)
+    """Workers, started by another thread than the one that Ctrl-C breaks off, lest they be left half-way."""
+    with _apart(), ThreadPoolExecutor(1) as thread:
+        starting = thread.submit(_start, workers)
+        try:
+            return starting.result()
+        except BaseException:
+            if starting.exception() is None:
+                starting.result().shutdown(kill_workers=True)
+            raise
+
+
+def _start(workers: int) -> ProcessPoolExecutor:
+    here = (os.getpid(),)
+    executor = ProcessPoolExecutor(workers, initializer=_begin, initargs=here, env=fresh.environment(1))
+    # Starts them all.
+    executor.submit(os.getpid)
     return executor
 
 

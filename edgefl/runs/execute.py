@@ -190,21 +190,21 @@ def _train(run: RunInProgress, execution: Execution, host: dict[str, Any]) -> No
     states = States(run.store.folder / "states", int(options.params.state_memory))
     context = Context(execution.planned, states, options.device)
     start = started(options, context)
-    host["engine"] = start.facts
-    # Which bits a result has depends on these; it is known before the first merge.
-    facts = {
-        "engine": start.facts["name"],
-        "engine_used": start.chosen,
-        "trainer": start.trainer,
-        "provenance": provenance(execution.planned, context.builder.device),
-    }
-    if execution.meta:
-        facts["resumed"] = _resumed(execution, facts)
-    run.store.set_meta(facts)
-    run.so_far.engine = start.line
-    run.learner = Learner(context, start.engine)
-    host["host_s"] = run.learner.host_s
     try:
+        host["engine"] = start.facts
+        # Which bits a result has depends on these; it is known before the first merge.
+        facts = {
+            "engine": start.facts["name"],
+            "engine_used": start.chosen,
+            "trainer": start.trainer,
+            "provenance": provenance(execution.planned, context.builder.device),
+        }
+        if execution.meta:
+            facts["resumed"] = _resumed(execution, facts)
+        run.store.set_meta(facts)
+        run.so_far.engine = start.line
+        run.learner = Learner(context, start.engine)
+        host["host_s"] = run.learner.host_s
         run.to_end()
     finally:
         start.engine.close()

@@ -25,10 +25,10 @@ def test_an_attempt_that_takes_longer(kind):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("way", robustness.WAYS)
-def test_nothing_stays_behind_of_workers(tmp_path, way):
-    """Of a driver that is killed, or of a group that is interrupted or terminated."""
-    assert robustness.stopped(tmp_path, "processes", way, 1, 0.1) == ""
+@pytest.mark.parametrize(("way", "at"), [*((way, 1) for way in robustness.WAYS), (robustness.WAYS[-1], 0)])
+def test_nothing_stays_behind_of_workers(tmp_path, way, at):
+    """Of a driver that is killed, or of a group that is interrupted or terminated, also as workers start."""
+    assert robustness.stopped(tmp_path, "processes", way, at, 0.1) == ""
 
 
 @pytest.mark.nightly
