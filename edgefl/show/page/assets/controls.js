@@ -2,13 +2,11 @@
 (() => {
   const { element } = edgefl;
 
-  const optionsOf = (one) => one.options ?? (one.values ?? []).map((value) => ({ value, label: String(value) }));
-
   /** What is chosen: as before where that is still there, else what a switch begins with. */
   edgefl.chosen = (controls, before) => {
     const choice = {};
     for (const one of controls) {
-      const values = one.kind === "check" ? [false, true] : optionsOf(one).map((option) => option.value);
+      const values = one.kind === "check" ? [false, true] : one.options.map((option) => option.value);
       const kept = before[one.name];
       choice[one.name] = values.includes(kept) ? kept : one.initial ?? values[0];
     }
@@ -16,7 +14,7 @@
   };
 
   function radio(id, one, value, changed) {
-    const inputs = optionsOf(one).map((option) => {
+    const inputs = one.options.map((option) => {
       const input = element("input", { type: "radio", name: `${id}-${one.name}`, checked: option.value === value,
                                        value: option.value, onchange: () => changed(option.value) });
       return element("label", {}, input, element("span", {}, option.label));
@@ -31,7 +29,7 @@
   }
 
   function select(id, one, value, changed) {
-    const options = optionsOf(one);
+    const { options } = one;
     const list = element("select", { name: `${id}-${one.name}`,
                                      onchange: (event) => changed(options[event.target.selectedIndex].value) },
       ...options.map((option) => element("option", { selected: option.value === value }, option.label)));
@@ -39,19 +37,20 @@
   }
 
   function slider(id, one, value, changed) {
-    const { values } = one;
-    const words = one.text ?? String;
-    const told = element("output", {}, words(value));
-    const input = element("input", { type: "range", name: `${id}-${one.name}`, min: 0, max: values.length - 1, step: 1,
-                                     value: values.indexOf(value), "aria-valuetext": words(value),
+    const { options } = one;
+    const placeOf = (wanted) => options.findIndex((option) => option.value === wanted);
+    const words = options[placeOf(value)].label;
+    const told = element("output", {}, words);
+    const input = element("input", { type: "range", name: `${id}-${one.name}`, min: 0, max: options.length - 1, step: 1,
+                                     value: placeOf(value), "aria-valuetext": words,
                                      oninput: () => {
-                                       const now = values[input.valueAsNumber];
-                                       told.textContent = words(now);
-                                       input.setAttribute("aria-valuetext", words(now));
-                                       changed(now);
+                                       const now = options[input.valueAsNumber];
+                                       told.textContent = now.label;
+                                       input.setAttribute("aria-valuetext", now.label);
+                                       changed(now.value);
                                      } });
     const jump = ({ label, value: to }) => element("button", { type: "button", onclick: () => {
-      input.value = values.indexOf(to);
+      input.value = placeOf(to);
       input.dispatchEvent(new Event("input"));
     } }, label);
     return element("div", { class: "slider" },
@@ -63,6 +62,6 @@
   /** The switches as elements; `changed(name, value)` is called when one is used. */
   edgefl.switches = (plot, controls, choice, changed) =>
     controls
-      .filter((one) => one.kind === "check" || optionsOf(one).length > 1)
+      .filter((one) => one.kind === "check" || one.options.length > 1)
       .map((one) => KINDS[one.kind](plot.id, one, choice[one.name], (value) => changed(one.name, value)));
 })();

@@ -62,7 +62,7 @@
     adapt() {
       const controls = edgefl.switchesOf(this.plot, state.page, this.choice);
       this.choice = edgefl.chosen(controls, this.choice);
-      const kept = JSON.stringify(controls.map((one) => [one, one.text && one.values.map(one.text)]));
+      const kept = JSON.stringify(controls);
       if (kept === this.kept) return;
       this.kept = kept;
       const used = this.switches.contains(document.activeElement) ? document.activeElement.name : null;

@@ -62,14 +62,14 @@
     }
     if (plot.runs === "one") add(series.runSwitch(page, blocks), (block, run) => block.run === run);
     for (const { column, label, kind } of plot.by) {
-      const values = series.distinct(left.map((block) => block[column]));
       if (kind === "slider") {
         const slowest = left.find((block) => block.slowest)?.[column];
         const jumps = slowest === undefined ? [] : [{ label: "Slowest round", value: slowest }];
-        const labels = new Map(left.map((block) => [block[column], block.label]));
-        found.push({ name: column, label, kind, values, jumps, text: (value) => labels.get(value) });
+        const options = left.map((block) => ({ value: block[column], label: block.label }));
+        found.push({ name: column, label, kind, options, jumps });
       } else {
-        const options = values.map((value) => ({ value, label: edgefl.short(String(value)) }));
+        const options = series.distinct(left.map((block) => block[column]))
+          .map((value) => ({ value, label: edgefl.short(String(value)) }));
         add({ name: column, label, kind, options }, (block, value) => block[column] === value);
       }
     }
@@ -219,7 +219,7 @@
     const layout = { xaxis: xs.layout, yaxis: ys.layout };
     const lined = { ...series.legend, ...layout, yaxis: { ...ys.layout, showgrid: true } };
     if (plot.series) return { data: traces, layout: lined };
-    if (!y) return { data: traces, layout: { ...layout, shapes: series.between(rows.length) } };
+    if (!y) return { data: traces, layout: { ...layout, yaxis: { ...ys.layout, minor: series.between } } };
     return joined({ plot, page, front, traces, layout });
   }
 
@@ -310,7 +310,7 @@
     };
     const axis = (column, names, most) => {
       const ticks = series.everyNth(names.length, most);
-      return { title: titleOf(columns[column], block), tickmode: "array", showgrid: false, zeroline: false,
+      return { title: { text: titleOf(columns[column], block) }, tickmode: "array", showgrid: false, zeroline: false,
                tickvals: ticks, ticktext: ticks.map((place) => text(names[place])) };
     };
     const xaxis = axis(x, places.map((place) => xs[place]), edgefl.narrow() ? BELOW / 2 : BELOW);
@@ -382,7 +382,7 @@
     const margin = { r: 12 + 7.5 * Math.max(0, ...signs.map(([, , words]) => words.length)) };
     const layout = { ...series.legend, margin, shapes, barmode: "overlay", bargap: 0.25,
                      xaxis: { ...xs.layout, range: [0, xs.of(end - block.from_s)] },
-                     yaxis: { ...series.rows(names, false), title: "client" } };
+                     yaxis: { ...series.rows(names, false), title: { text: "client" } } };
     return { data, layout, note: isShort ? "Most of the wait is not drawn." : "" };
   }
 

@@ -103,17 +103,7 @@
   });
 
   /** Lines between rows, of which each holds several marks. */
-  const between = (count) =>
-    Array.from({ length: Math.max(count - 1, 0) }, (_, row) => ({
-      type: "line",
-      layer: "below",
-      xref: "paper",
-      x0: 0,
-      x1: 1,
-      y0: row + 0.5,
-      y1: row + 0.5,
-      line: { width: 1, color: edgefl.colour("--rule") },
-    }));
+  const between = { tickmode: "linear", tick0: 0.5, dtick: 1, showgrid: true };
 
   /** "a, b and c", of many the first ones; "a, 1; b, 2 and c, 3" where there are commas in them. */
   function listed(words) {
