@@ -11,7 +11,7 @@ from typing import Any
 
 from edgefl.calibrate import record, suites
 from edgefl.calibrate.fit import STEP_WEIGHT, TimedWork, fit
-from edgefl.calibrate.measure import FULL, Effort, Progress, Session, Timing, TimingPlan, runtime
+from edgefl.calibrate.measure import FULL, Effort, Session, Timing, TimingPlan, runtime
 from edgefl.calibrate.places import next_step, target
 from edgefl.calibrate.power import Meter, Powers
 from edgefl.calibrate.record import Machine, this_machine
@@ -23,6 +23,7 @@ from edgefl.core.fresh import Caller, call
 from edgefl.core.host import check_threads
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, dump
+from edgefl.show.answers import Steps, quiet
 from edgefl.show.calibration import MethodPrediction, Prediction
 
 _BUSY = 0.9
@@ -176,7 +177,7 @@ def calibrate(
     effort: Effort = FULL,
     root: Path = Path("/"),
     run: Caller = call,
-    progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
+    progress: Steps = quiet,
 ) -> Calibration:
     """Measures this machine and writes a device file.
 

@@ -22,12 +22,11 @@ from edgefl.export.metadata import origin
 from edgefl.export.model import ExportForm, Graph, ModelFile, read_model
 from edgefl.export.timing import Measurement, Reference, profile, time_onnx, time_torch
 from edgefl.planning.fleets import named
+from edgefl.show.answers import Steps, quiet
 from edgefl.show.onnx import BenchResult, BoardPrice, MeasuredCalls, OperatorTime, Predicted
 from edgefl.store import is_run, read
 
 SLOWEST = 10
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,9 @@ def bench(
     path: Path,
     options: BenchOptions = BenchOptions(),
     call: fresh.Caller = fresh.call,
-    progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
+    progress: Steps = quiet,
 ) -> BenchResult:
     """Measures an ONNX model here and predicts it for devices.
-
-    ``progress`` is called with (the next measurement, measurements done, measurements in all).
 
     Raises:
         UserError: a name or the file is wrong, or the model cannot be run.
@@ -111,7 +108,7 @@ def _check_room(path: Path, needed_bytes: int) -> None:
 
 
 def _measure(
-    model: str, options: BenchOptions, reference: Reference | None, call: fresh.Caller, progress: Progress
+    model: str, options: BenchOptions, reference: Reference | None, call: fresh.Caller, progress: Steps
 ) -> tuple[list[MeasuredCalls], list[OperatorTime]]:
     if not options.threads:
         return [], []

@@ -7,7 +7,7 @@ touches the disk.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from edgefl.core.errors import EdgeflError, RunError, UserError
@@ -21,6 +21,7 @@ from edgefl.export.latency import latency_section
 from edgefl.export.trained import TrainedVersion, trained
 from edgefl.export.verify import verify
 from edgefl.planning.learning import DataAccess
+from edgefl.show.answers import Steps, quiet
 from edgefl.show.onnx import Exported
 
 # The largest difference between two processors' accuracies that is taken for rounding, as a share of the test
@@ -41,15 +42,12 @@ class SomeFailedError(ExportError):
         self.done = tuple(done)
 
 
-Progress = Callable[[str, int, int], None]
-
-
 def export(
     folder: Path,
     options: ExportOptions,
     access: DataAccess,
     out: Path | None = None,
-    progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
+    progress: Steps = quiet,
     *,
     force: bool = False,
 ) -> list[Exported]:
@@ -57,7 +55,6 @@ def export(
 
     Args:
         out: a file, or a folder if all clients are exported; ``export/`` in the run by default.
-        progress: called with ("models", models done, models in all).
         force: whether to overwrite models and cards.
 
     Raises:
@@ -65,7 +62,12 @@ def export(
         ExportError: a model fails a check; its file is not written.
         SomeFailedError: some of many models fail; the others' files are written.
     """
-    _check(options)
+    if not 0 <= options.max_drop <= 1:
+        raise UserError(
+            f"--max-drop must be between 0 and 1, not {options.max_drop:g}",
+            where="--max-drop",
+            hint="0.02 allows two percentage points",
+        )
     source = trained(folder, access, options.version)
     train_x = source.federation.train_x
     if train_x is not None and train_x.is_floating_point() and not options.form.raw_input:
@@ -102,20 +104,6 @@ def export(
     if failed:
         raise SomeFailedError(done, failed)
     return done
-
-
-def _check(options: ExportOptions) -> None:
-    """Refuses options that make no sense for any run.
-
-    Raises:
-        UserError: naming the option.
-    """
-    if not 0 <= options.max_drop <= 1:
-        raise UserError(
-            f"--max-drop must be between 0 and 1, not {options.max_drop:g}",
-            where="--max-drop",
-            hint="0.02 allows two percentage points",
-        )
 
 
 def target(source: TrainedVersion, client: int | None, options: ExportOptions, out: Path | None) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, Json, model_validator
 
 from edgefl.core.errors import UserError
 from edgefl.core.params import Positive, Strict
@@ -19,7 +19,7 @@ MOST_PIXELS = 10**8
 
 
 class ImageMetadata(Strict):
-    """What a classifier of images takes and gives.
+    """What a classifier of images takes and gives; but for texts, facts are JSON, see ``build``.
 
     Attributes:
         shape: (channels, height, width) of an image; 1 or 3 channels.
@@ -27,10 +27,10 @@ class ImageMetadata(Strict):
         mean, std: of the training images' pixels in 0 to 1, by channel.
     """
 
-    shape: tuple[Side, Side, Side]
-    class_names: tuple[str, ...]
-    mean: tuple[float, ...]
-    std: tuple[Positive, ...]
+    shape: Json[tuple[Side, Side, Side]]
+    class_names: Json[tuple[str, ...]]
+    mean: Json[tuple[float, ...]]
+    std: Json[tuple[Positive, ...]]
 
     @model_validator(mode="after")
     def _agree(self) -> ImageMetadata:
@@ -55,8 +55,8 @@ class Origin(Strict):
     """
 
     run_id: str
-    client: int | Literal["global"]
-    version: int
+    client: Json[int] | Literal["global"]
+    version: Json[int]
 
 
 def image_metadata(model: ModelFile) -> ImageMetadata:

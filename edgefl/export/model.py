@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,10 +46,6 @@ class ExportForm:
         return [LOGITS, PROBABILITIES] if self.softmax else [LOGITS]
 
 
-# Facts that stay texts even if they look like JSON, as a run id of digits does; see ``edgefl.export.build``.
-_TEXTS = frozenset(("input", "dataset", "scenario", "run_id", "method", "model", "precision", "edgefl"))
-
-
 @dataclass(frozen=True)
 class ModelFile:
     """A valid ONNX file; ``proto`` is the model as a protobuf message of onnx."""
@@ -60,22 +55,10 @@ class ModelFile:
     proto: Any
 
     @cached_property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, str]:
         """The metadata that ``edgefl export`` wrote, by key; empty if another program made the file."""
-        facts = {}
-        for entry in self.proto.metadata_props:
-            if entry.key.startswith(PREFIX):
-                key = entry.key.removeprefix(PREFIX)
-                facts[key] = entry.value if key in _TEXTS else _parsed(entry.value)
-        return facts
-
-
-def _parsed(text: str) -> Any:
-    """Parsed as JSON; a text that is not JSON is returned as it is."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+        known = {entry.key: entry.value for entry in self.proto.metadata_props}
+        return {key.removeprefix(PREFIX): text for key, text in known.items() if key.startswith(PREFIX)}
 
 
 def read_model(path: Path) -> ModelFile:
