@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 import time
 from collections.abc import Sequence
@@ -12,17 +13,20 @@ from typing import Any
 from edgefl.calibrate import record, suites
 from edgefl.calibrate.fit import STEP_WEIGHT, TimedWork, fit
 from edgefl.calibrate.measure import FULL, Effort, Session, Timing, TimingPlan, runtime
-from edgefl.calibrate.places import next_step, target
 from edgefl.calibrate.power import Meter, Powers
 from edgefl.calibrate.record import Machine, this_machine
 from edgefl.calibrate.suites import COPY
 from edgefl.calibrate.workloads import FIT, ForwardPass, MethodStep
+from edgefl.core import catalogue
 from edgefl.core.devices import Board, Roofline
+from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call
 from edgefl.core.host import check_threads
+from edgefl.core.outputs import check_free
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, dump
+from edgefl.planning.starting import check_name
 from edgefl.show.answers import Steps, quiet
 from edgefl.show.calibration import MethodPrediction, Prediction
 
@@ -202,3 +206,47 @@ def calibrate(
     path.parent.mkdir(parents=True, exist_ok=True)
     atomically(path, dump(made.numbers).encode())
     return replace(made, file=str(path), next=next_step(path), took_s=time.perf_counter() - start)
+
+
+def target(name: str, out: Path | None, *, force: bool) -> Path:
+    """The file to write.
+
+    Raises:
+        UserError: the name is invalid or taken, the file exists and ``force`` is not given, or it cannot be
+            written.
+    """
+    path = out or next(iter(catalogue.user_folders()), Path()) / "devices" / f"{name}.yaml"
+    if path.is_dir():
+        raise UserError(f"{path} is a folder", where="--out", hint=f"try --out {path / name}.yaml")
+    if path.suffix != ".yaml":
+        raise UserError(f"{path.name} is not a .yaml file", where="--out", hint=f"try --out {name}.yaml")
+    # A device has its file's name.
+    for where, text in {"NAME": name, "--out": path.stem}.items():
+        check_name("devices", text, path, where)
+    check_free(path, force=force)
+    if out and not path.parent.exists():
+        raise UserError(f"{path.parent} does not exist", where="--out", hint=f"mkdir -p {path.parent}")
+    folder = next(one for one in path.absolute().parents if one.exists())
+    try:
+        # Before measurements, which take minutes. Permissions do not tell about read-only and special file
+        # systems, so a file is really written.
+        with tempfile.TemporaryFile(dir=folder):
+            return path
+    except OSError as error:
+        what, where = f"cannot write in {folder}: {error.strerror}", "--out" if out else str(path.parent)
+        raise UserError(what, where=where, hint="choose another --out") from error
+
+
+def next_step(path: Path) -> str:
+    """The command after a device file was written: to price it, or to have it found first."""
+    device, file = path.stem, path.resolve()
+    known = catalogue.entries("devices").get(device)
+    if known is not None and known.path.resolve() == file:
+        return f"edgefl profile quickstart --device {device}"
+    if file.parent.name != "devices":
+        return f"move it to DIR/devices/, and {_export('DIR')}"
+    return _export(shlex.quote(str(file.parent.parent)))
+
+
+def _export(folder: str) -> str:
+    return f"export EDGEFL_PATH={folder}${{EDGEFL_PATH:+:$EDGEFL_PATH}}"

@@ -191,8 +191,7 @@ def report(
     from edgefl.core.units import show_bytes
     from edgefl.runs.results import folders_of
     from edgefl.show.page.build import page
-    from edgefl.show.page.files import SUFFIXES, page_name, write_page
-    from edgefl.show.page.html import html
+    from edgefl.show.page.html import SUFFIXES, page_name, write_page
 
     folders = folders_of(runs)
     name = page_name(folders)
@@ -200,7 +199,7 @@ def report(
     check_out(path, name, force=force, suffixes=SUFFIXES)
     notes: list[str] = []
     steps("reading runs", 0, 1)
-    size = write_page(path, html(page(folders, target, note=notes.append, sensitivity=sensitivity)))
+    size = write_page(path, page(folders, target, note=notes.append, sensitivity=sensitivity))
     lines = [f"saved {path} ({show_bytes(size)})"]
     return Answer(f"report in {path}", {"file": str(path), "bytes": size}, lines=lines, notes=notes)
 

@@ -36,10 +36,9 @@ METADATA: Mapping[str, Mapping[str, Any]] = {
 MEASURES = ("accuracy", "loss", "target")
 # What a target took, by axis: the metric's key, with the model's place.
 _REACHED = {
-    **{
-        name: f"target.{{}}.{key}"
-        for name, key in {"time": "t_s", "bytes": "bytes", "joules": "joules"}.items()
-    },
+    "time": "target.{}.t_s",
+    "bytes": "target.{}.bytes",
+    "joules": "target.{}.joules",
     **{name: f"costs.{name}.to_target.{{}}.total.amount" for name in COSTS},
 }
 # Beyond such a ratio, the least of what is on a linear axis could not be told from 0.

@@ -59,8 +59,8 @@ def _named(record, names):
         for name in names
     ]
     made = {
-        "verdict": verdict.section(told, []),
-        "runs": figures.runs(told, []),
+        "verdict": verdict.section(told),
+        "runs": figures.runs(told),
         "published": published.published_section(papers),
     }
     sections = [made.get(one.id, one) for one in record.sections]

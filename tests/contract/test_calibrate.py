@@ -9,7 +9,7 @@ import pytest
 from commands import run_command
 
 from edgefl.calibrate import calibrate, suites
-from edgefl.calibrate.places import next_step
+from edgefl.calibrate.calibration import next_step
 from edgefl.calibrate.workloads import Network
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError

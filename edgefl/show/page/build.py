@@ -38,15 +38,11 @@ from edgefl.store import Reader, runs_in
 _MOST_JOBS = 100_000
 
 
-def _nothing(_: Read) -> None:
-    """A section that needs no more of a run than its figures."""
-
-
 class SectionMaker(NamedTuple):
-    """How a section is made: what it reads of each run while that is open, and what it makes of all."""
+    """How a section is made of what is known of all, and of what it reads of each run while that is open."""
 
-    made: Callable[[Told, Sequence[Any]], Section]
-    read: Callable[[Read], Any] = _nothing
+    made: Callable[..., Section]
+    read: Callable[[Read], Any] | None = None
 
 
 PARTS = [
@@ -103,7 +99,7 @@ def page(
         run = Run(reader)
         one = Read(run, summary(run, accuracy), place, most_jobs)
         counts = [_counted(reader, column) for column in ("device", "link")]
-        return one.summary, counts, [part.read(one) for part in PARTS]
+        return one.summary, counts, [part.read and part.read(one) for part in PARTS]
 
     found = each_run(folders, read, trusted=live, note=noted if note else None)
     every = [one for one, _, _ in found]
@@ -122,7 +118,9 @@ def page(
         signs=[note.text for note in signs(compared, apart)],
     )
     parts = [[own[place] for _, _, own in found] for place in range(len(PARTS))]
-    sections = [part.made(told, own) for part, own in zip(PARTS, parts, strict=True)]
+    sections = [
+        part.made(told, own) if part.read else part.made(told) for part, own in zip(PARTS, parts, strict=True)
+    ]
     title = ", ".join(dict.fromkeys(folder.resolve().name for folder in folders))
     return Page(title, version(), live, told, sections)
 

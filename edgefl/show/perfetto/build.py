@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +25,6 @@ from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
 from edgefl.show.answers import Steps, quiet
 from edgefl.show.perfetto.choice import RoundSpan, TimelineChoice, Window, clients_of, spans, window_of
-from edgefl.show.perfetto.counters import counters, nanoseconds
 from edgefl.show.perfetto.packets import Arguments, Packets
 from edgefl.show.texts import STANDS
 from edgefl.store import Reader
@@ -126,10 +127,8 @@ def write_timeline(
         rounds, dispatches, merges, evaluations = (packets.track(f"server: {name}") for name in names)
         _write_rounds(packets, rounds, shown)
         _write_dispatches(packets, dispatches, jobs, run.names)
-        for counter in counters(run, window):
-            track = packets.track(counter.name, unit=counter.unit, about=counter.about)
-            for t_ns, value in zip(counter.t_ns.tolist(), counter.value.tolist(), strict=True):
-                packets.counter(track, t_ns, value)
+        for counter in _counters(run):
+            _write_steps(packets, window, counter)
         merged = [row for row in reader.rows("merges", "version") if window.holds(row["t_s"])]
         versions, bounds = {row["version"] for row in merged}, _work_bounds(known) if known else {}
         why = {
@@ -379,3 +378,101 @@ class _Lane:
                 self._end(over)
             self._end(job["until_s"])
         self._until(_FOR_EVER_NS)
+
+
+MOST_POINTS = 100_000
+"""A counter that changes more often shows its value at so many times, evenly spaced."""
+
+NS = 1e9
+
+
+class Counter(NamedTuple):
+    """What is counted over a run, of all clients.
+
+    Attributes:
+        t_s, change: when it changes, in any order, and by how much, (n,).
+        starts: whether it is 0 before its first change.
+    """
+
+    name: str
+    unit: str
+    about: str
+    t_s: Floats
+    change: Floats
+    starts: bool = True
+
+
+def nanoseconds(t_s: Floats) -> Ints:
+    """Times in whole nanoseconds; their order stays."""
+    return np.rint(t_s * NS).astype(np.int64)
+
+
+def _counters(run: Run) -> Iterator[Counter]:
+    jobs = run.jobs
+    active = _spans(jobs.dispatched_s, run.until_s, np.ones(len(jobs)))
+    yield Counter("active clients", "", "clients with a job under way", *active)
+    for way, from_s, to_s in (
+        ("down", jobs.dispatched_s, run.over_s("received_s")),
+        ("up", jobs.worked_s, run.until_s),
+    ):
+        moved = jobs[f"{way}_bytes"]
+        # What takes no time counts nothing.
+        under_way = (to_s > from_s) & (moved > 0)
+        begin_s, end_s, moved = from_s[under_way], to_s[under_way], moved[under_way]
+        about = f"mean rates of the {way}loads under way"
+        if run.is_shared:
+            about += "; rates change meanwhile, so that the sum may exceed what a shared link carries"
+        rates = _spans(begin_s, end_s, 8.0 * moved / (end_s - begin_s))
+        yield Counter(f"{way}link", "bit/s", about, *rates)
+        if run.is_shared:
+            each = _spans(begin_s, end_s, np.ones(len(moved)))
+            yield Counter(f"{way}loads", "", f"{way}loads under way", *each)
+    about = "of all clients whose energy is known in full; each stage counts when it ends"
+    yield Counter("energy", "J", about, *_energy(run))
+    rows = run.reader.query("SELECT model, t_s, accuracy FROM evaluations ORDER BY model, version")
+    for model, scores in groupby(rows, itemgetter("model")):
+        t_s, accuracy = np.array([(row["t_s"], row["accuracy"]) for row in scores]).T
+        changes = np.diff(accuracy, prepend=0.0)
+        yield Counter(f"accuracy, {model}", "", "on test data", t_s, changes, starts=False)
+
+
+def _spans(from_s: Floats, to_s: Floats, height: Floats) -> tuple[Floats, Floats]:
+    """Times and changes of a sum of spans."""
+    return np.concatenate([from_s, to_s]), np.concatenate([height, -height])
+
+
+def _energy(run: Run) -> tuple[Floats, Floats]:
+    """When energy was charged, and how much."""
+    known, tails = np.flatnonzero(run.known[run.jobs.client]), run.known[run.tails["client"]]
+    jobs, ends = run.jobs[known], ("received_s", "worked_s", "arrived_s")
+    charged = (
+        jobs.receive_j + jobs.receive_idle_j + jobs.earlier_tail_j,
+        jobs.work_j + jobs.work_tail_j + jobs.work_idle_j,
+        jobs.transmit_j + jobs.transmit_idle_j,
+    )
+    return (
+        np.concatenate([*(run.over_s(at, known) for at in ends), run.tails["t_s"][tails]]),
+        np.concatenate([*charged, run.tails["joules"][tails]]),
+    )
+
+
+def _write_steps(packets: Packets, window: Window, counter: Counter) -> None:
+    """A counter's values, each from one of its changes on."""
+    t_ns, deltas, about = nanoseconds(counter.t_s), counter.change, counter.about
+    if counter.starts:
+        t_ns, deltas = np.append(0, t_ns), np.append(0.0, deltas)
+    times, place = np.unique(t_ns, return_inverse=True)
+    if len(times) > MOST_POINTS:
+        # A change shows at the end of its step.
+        step = -(-int(times[-1]) // MOST_POINTS)
+        times, place = np.unique(-(-t_ns // step) * step, return_inverse=True)
+        about = f"{about}; every {step / NS:g} s"
+    value: Floats = np.cumsum(np.bincount(place, deltas, len(times)))
+    # What is left of sums that end at 0 is rounding.
+    value[np.abs(value) < 1e-9 * np.abs(value).max(initial=0.0)] = 0.0
+    from_ns, to_ns = (nanoseconds(np.clip(end, 0.0, 9e9)) for end in np.array(window))
+    before = int(np.searchsorted(times, from_ns, side="right")) - 1
+    shown = slice(max(before, 0), int(np.searchsorted(times, to_ns, side="right")))
+    track = packets.track(counter.name, unit=counter.unit, about=about)
+    for at_ns, now in zip(np.maximum(times[shown], from_ns).tolist(), value[shown].tolist(), strict=True):
+        packets.counter(track, at_ns, now)

@@ -15,7 +15,7 @@ from edgefl.analysis.explain.path import rounds_of
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Bools, Ints
 from edgefl.core.errors import UserError
-from edgefl.show.page.files import stem_of
+from edgefl.show.page.html import stem_of
 from edgefl.show.texts import listed
 from edgefl.store import runs_in
 

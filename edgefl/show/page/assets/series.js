@@ -48,13 +48,8 @@
   const hover = (name, ...lines) =>
     [`<b>${edgefl.text(name)}</b>`, ...lines.filter(Boolean).map(edgefl.escaped)].join("<br>");
 
-  /** The colour, the pattern, the dash and the symbol of a part, by its place among all. */
-  const look = (place) => ({
-    colour: at(COLOURS, place),
-    pattern: at(PATTERNS, place),
-    dash: at(DASHES, place),
-    symbol: at(SYMBOLS, place),
-  });
+  /** The colour, the dash and the symbol of a part, by its place among all. */
+  const look = (place) => ({ colour: at(COLOURS, place), dash: at(DASHES, place), symbol: at(SYMBOLS, place) });
 
   /** Marks of a part that is told apart by its colour and by its pattern. */
   function filled(place, { color = at(COLOURS, place), shape = at(PATTERNS, place) } = {}) {

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from edgefl.core.units import show_joules
-from edgefl.show.page.cells import once
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
-from edgefl.show.page.records import Section, Told, partly
+from edgefl.show.page.records import Section, Told, once, partly
 
 _COLUMNS = {
     "figure": FrameColumn("figure", told=False),
@@ -47,9 +46,8 @@ _DEVICES = {
 }
 
 
-def section(told: Told, read: Sequence[object]) -> Section:
+def section(told: Told) -> Section:
     """What jobs took, useful or wasted."""
-    del read
     means = [one.means for one in told.groups]
     ended, wasted = any(map(_ended, means)), any(_ended(one, but="merged") for one in means)
     nothing = "no job has ended yet, so nothing was spent."
@@ -143,9 +141,8 @@ def _cost_notes(
             yield f"Not included: idle energy while uploads wait for the server, {once(idle)}."
 
 
-def devices(told: Told, read: Sequence[object]) -> Section:
+def devices(told: Told) -> Section:
     """Energy by class of devices, and the share of a battery that a round takes."""
-    del read
     blocks: list[dict[str, Any]] = [
         {"group": place, **{name: [row.get(name) for row in rows] for name in _DEVICES}}
         for place, group in enumerate(told.groups)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from edgefl.analysis.explain.path import rounds_of
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Floats
 from edgefl.core.event import ENDINGS, Kind
@@ -80,13 +81,13 @@ def read(one: Read) -> list[Block]:
     return [{"run": one.place, **block} for block in blocks]
 
 
-def _rounds_s(found: Run, rounds: int | None) -> Floats:
+def _rounds_s(found: Run, number: int | None) -> Floats:
     """How long each round took that had a merge, in order; the last may have been broken off."""
-    merges, at = found.merges, np.array(found.at)[found.merges.exchange]
-    begun_s = merges.t_s[at == "start"].max(initial=0.0)
-    mine = (at == "round") & (merges.round < (np.inf if rounds is None else rounds))
-    last = np.flatnonzero(np.diff(merges.round[mine], append=-1))
-    return np.diff(merges.t_s[mine][last], prepend=begun_s)
+    rounds = rounds_of(found)
+    inside = found.in_rounds[found.merges.exchange[rounds.first]]
+    mine = inside & (rounds.number < (np.inf if number is None else number))
+    took_s: Floats = (rounds.to_s - rounds.from_s)[mine]
+    return took_s
 
 
 def _distribution(what: str, device: str, seconds: Floats, left: int) -> Iterator[Block]:

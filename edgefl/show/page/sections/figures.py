@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from edgefl.show.page.cells import PageTable, TableCell, across, rounds_cell, setting, shortened
-from edgefl.show.page.records import Section, Told
+from edgefl.show.page.records import (
+    PageTable,
+    Section,
+    TableCell,
+    Told,
+    across,
+    rounds_cell,
+    setting,
+    shortened,
+)
 from edgefl.show.table import MISSING
 from edgefl.show.values import cell
 
 
-def section(told: Told, read: Sequence[object]) -> Section:
+def section(told: Told) -> Section:
     """What `edgefl compare` shows."""
-    del read
     cells = [
         [TableCell(cell(value, row.metric.unit), value.mean if value else None) for value in row.values]
         for row in told.figures
@@ -25,9 +32,8 @@ def section(told: Told, read: Sequence[object]) -> Section:
     return Section("figures", "All figures", tables=[table], notes=notes)
 
 
-def runs(told: Told, read: Sequence[object]) -> Section:
+def runs(told: Told) -> Section:
     """A row for each run."""
-    del read
     head = ["run", "method", "data set", "seed", "clients", "refused", "rounds", "engine", "status", "folder"]
     rows = [
         [

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from edgefl.analysis.explain.path import rounds_of
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot
 from edgefl.show.page.records import Read, Section, Told
 
@@ -50,12 +51,11 @@ def read(one: Read) -> list[Block]:
     jobs, merges, mine = found.jobs, found.merges, found.merged_in_rounds()
     if not len(mine):
         return []
-    in_rounds = found.in_rounds[merges.exchange]
-    version, round_ = merges.version[in_rounds], merges.round[in_rounds]
-    last = np.flatnonzero(np.diff(round_, append=-1))
+    last = rounds_of(found).last
+    last = last[found.in_rounds[merges.exchange[last]]]
     if len(last) > _MOST:
         last = last[np.linspace(0, len(last) - 1, _MOST).astype(np.int64)]
-    ends = np.searchsorted(jobs.into_version[mine], version[last], side="right")
+    ends = np.searchsorted(jobs.into_version[mine], merges.version[last], side="right")
     counts = np.zeros(one.summary.clients, dtype=np.int64)
     fairness, distinct = [], []
     for merged, clients in zip(ends.tolist(), np.split(jobs.client[mine], ends)[:-1], strict=True):
@@ -65,7 +65,7 @@ def read(one: Read) -> list[Block]:
     return [
         {
             "run": one.place,
-            "round": round_[last].tolist(),
+            "round": merges.round[last].tolist(),
             "fairness": fairness,
             "distinct": distinct,
             "admitted": admitted,

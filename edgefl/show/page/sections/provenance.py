@@ -14,9 +14,8 @@ from edgefl.core.yamls import RESOLVED, dump
 from edgefl.planning.carbon import Carbon
 from edgefl.planning.describe import written_number
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
-from edgefl.show.page.cells import PageTable, TableCell, once, shortened
 from edgefl.show.page.frames import shared
-from edgefl.show.page.records import Read, Section, Told
+from edgefl.show.page.records import PageTable, Read, Section, TableCell, Told, once, shortened
 from edgefl.show.values import setting_text
 from edgefl.store import event_hash
 

@@ -101,7 +101,7 @@ def read(one: Read) -> list[dict[str, Any]]:
     listed = [ordered[slice(*ends)][:_JOBS] for ends in zip(begins, stops, strict=True)]
     jobs, ends = np.concatenate(listed), np.cumsum(list(map(len, listed)))
     columns = _columns(found, jobs)
-    waits = _waited(found, every.version[kept])
+    waits = _waited_of(found, every.version[kept])
     blocks = []
     for at, (place, mine, end, waited) in enumerate(zip(kept, listed, ends, waits, strict=True)):
         own = {name: column[end - len(mine) : end] for name, column in columns.items()}
@@ -199,7 +199,7 @@ def _kept(found: Run, every: _All, most_jobs: int) -> Ints:
     return order[np.unique(np.append(spaced, np.argmax((every.to_s - from_s)[order])))]
 
 
-def _waited(found: Run, versions: Ints) -> Iterator[Block]:
+def _waited_of(found: Run, versions: Ints) -> Iterator[Block]:
     """Whom merges waited for: the client with most of each one's critical path, for what, and how long.
 
     It is -1 for a timer, the server or clients to come, and the phase is empty where there is no path.

@@ -8,17 +8,19 @@ from dataclasses import replace
 from edgefl.analysis.groups import Judged
 from edgefl.analysis.settings import fleet_name
 from edgefl.show.compare import scales
-from edgefl.show.page.cells import (
+from edgefl.show.page.records import (
     ABREAST,
     PageTable,
+    RunHead,
+    Section,
     TableCell,
+    Told,
     across,
     once,
     rounds_cell,
     setting,
     shortened,
 )
-from edgefl.show.page.records import RunHead, Section, Told
 from edgefl.show.sensitivity import about, effects, verdict_lines
 from edgefl.show.table import MISSING
 from edgefl.show.texts import listed, unfinished
@@ -31,9 +33,8 @@ BEST, TIED, CLOSE = ("★", "best"), ("=", "equal best"), ("≈", "best, but not
 """Signs behind a figure and their meanings."""
 
 
-def section(told: Told, read: Sequence[object]) -> Section:
+def section(told: Told) -> Section:
     """The verdict, and what it is of."""
-    del read
     main, aside = verdicts(told)
     second = f"Verdict: the {aside[0].metric.model} model to the target" if aside else ""
     return Section(
