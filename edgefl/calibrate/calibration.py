@@ -28,7 +28,7 @@ from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, dump
 from edgefl.planning.starting import check_name
 from edgefl.show.answers import Steps, quiet
-from edgefl.show.calibration import MethodPrediction, Prediction
+from edgefl.show.validation import MethodPrediction, Prediction
 
 _BUSY = 0.9
 

@@ -139,7 +139,7 @@ def replay(
     from edgefl.runs.group import as_overrides
     from edgefl.runs.replaying import Replayer, each_fleet, fleet_name
     from edgefl.runs.results import folders_of
-    from edgefl.show.replays import NotReplayed
+    from edgefl.show.compare import NotReplayed
     from edgefl.store import runs_in
 
     given = as_overrides(overrides, link=link)

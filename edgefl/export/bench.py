@@ -18,8 +18,7 @@ from edgefl.core.price import WorkingDraw
 from edgefl.core.totals import known
 from edgefl.core.units import show_bytes
 from edgefl.export.kernels import INT8, Costed, GraphCost
-from edgefl.export.metadata import origin
-from edgefl.export.model import ExportForm, Graph, ModelFile, read_model
+from edgefl.export.model import ExportForm, Graph, ModelFile, origin, read_model
 from edgefl.export.timing import Measurement, Reference, profile, time_onnx, time_torch
 from edgefl.planning.fleets import named
 from edgefl.show.answers import Steps, quiet

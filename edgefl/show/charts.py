@@ -18,9 +18,8 @@ from edgefl.analysis.summary import COSTS, Summary, check_target, each_run, summ
 from edgefl.core.errors import UserError, closest, one_of, short
 from edgefl.core.units import LADDERS, common_unit
 from edgefl.show.answers import several
-from edgefl.show.colours import styles
 from edgefl.show.compare import energy_of
-from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, styles
 from edgefl.show.page.sections.learning import accuracy_plot
 from edgefl.show.values import cell
 from edgefl.store import Reader

@@ -14,9 +14,8 @@ from edgefl.analysis.settings import differing
 from edgefl.analysis.summary import Summary, each_run, summary, target_of
 from edgefl.core.host import version
 from edgefl.planning.sensitivity import check_factor
-from edgefl.show.colours import styles
 from edgefl.show.compare import every_row, few, pair_table, signs
-from edgefl.show.page.records import Page, PageGroup, Read, RunHead, Section, Told
+from edgefl.show.page.records import Page, Read, RunHead, Section, Told
 from edgefl.show.page.sections import (
     activity,
     costs,
@@ -109,7 +108,7 @@ def page(
     group_of = {id(run): place for place, one in enumerate(compared) for run in one.runs}
     told = Told(
         runs=[RunHead(one, group_of[id(one)], *counts) for one, counts, _ in found],
-        groups=_groups(every, compared),
+        groups=compared,
         settings=differing([one.settings for one in compared]),
         warnings=[*left_out, *few(compared)],
         figures=_judged_figures(compared, depends),
@@ -138,19 +137,4 @@ def _judged_figures(groups: Sequence[SeedGroup], depends: Dependence | None) -> 
         if metric.judged
         else Judged(metric, [metric.value(one.runs) for one in groups])
         for metric in found
-    ]
-
-
-def _groups(runs: Sequence[Summary], compared: Sequence[SeedGroup]) -> list[PageGroup]:
-    place_of = {id(run): place for place, run in enumerate(runs)}
-    shown = styles([one.name for one in compared])
-    return [
-        PageGroup(
-            name=one.name,
-            runs=[place_of[id(run)] for run in one.runs],
-            colour=colour,
-            dash=dash,
-            seeds=one,
-        )
-        for one, (colour, dash) in zip(compared, shown, strict=True)
     ]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from edgefl.core.documents import document
 from edgefl.core.files import atomically
 from edgefl.core.units import LADDERS
+from edgefl.show.page.frames import styles
 from edgefl.show.page.records import Page
 from edgefl.show.texts import visible
 
@@ -56,14 +57,17 @@ def html(page: Page) -> str:
 
 def drawn(page: Page) -> dict[str, Any]:
     """What a page's scripts read, as plain data: runs, groups and plots, which name them by their places."""
+    told = page.told
+    groups = [
+        {"name": one.name, "colour": colour, "dash": dash}
+        for one, (colour, dash) in zip(told.groups, styles([one.name for one in told.groups]), strict=True)
+    ]
     return {
         "units": LADDERS,
-        "runs": [
-            {"group": one.group, "name": page.told.run_name(run)} for run, one in enumerate(page.told.runs)
-        ],
+        "runs": [{"group": one.group, "name": told.run_name(run)} for run, one in enumerate(told.runs)],
         "groups": [
-            {"name": one.name, "runs": one.runs, "colour": one.colour, "dash": one.dash}
-            for one in page.told.groups
+            {**one, "runs": [run for run, head in enumerate(told.runs) if head.group == group]}
+            for group, one in enumerate(groups)
         ],
         "plots": [
             {"section": section.id, **document(plot)} for section in page.sections for plot in section.plots

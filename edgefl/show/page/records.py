@@ -1,13 +1,12 @@
-"""What a report page is made of: what is known of its runs, and sections that show it in plots and plain texts."""
+"""What a report page is made of: what is known of its runs, and sections of plots and plain texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
-from edgefl.analysis.groups import Judged, SeedGroup, spreads
+from edgefl.analysis.groups import Judged, SeedGroup
 from edgefl.analysis.run import Run
 from edgefl.analysis.sensitivity import Dependence
 from edgefl.analysis.summary import Summary
@@ -129,31 +128,6 @@ class RunHead:
 
 
 @dataclass(frozen=True)
-class PageGroup:
-    """A run, or several that differ in nothing but their seeds.
-
-    Attributes:
-        name: a heading; it may have two lines.
-        runs: their places.
-    """
-
-    name: str
-    runs: Sequence[int]
-    colour: str
-    dash: str
-    seeds: SeedGroup
-
-    @property
-    def line(self) -> str:
-        return self.name.replace("\n", ", ")
-
-    @cached_property
-    def means(self) -> Mapping[str, float]:
-        """The figures of the runs that have them, by dotted key."""
-        return {key: found.mean for key, found in spreads(self.seeds.runs).items()}
-
-
-@dataclass(frozen=True)
 class Told:
     """What is known of all runs.
 
@@ -168,7 +142,7 @@ class Told:
     """
 
     runs: Sequence[RunHead]
-    groups: Sequence[PageGroup]
+    groups: Sequence[SeedGroup]
     settings: Mapping[str, Sequence[Any]]
     warnings: Sequence[str]
     figures: Sequence[Judged]
@@ -189,7 +163,7 @@ class Told:
 
 def partly(told: Told) -> str:
     """Which groups' energy is that of some clients; empty where all know theirs."""
-    some = [f"{one.line} {of}" for one in told.groups if (of := energy_of(one.seeds))]
+    some = [f"{one.line} {of}" for one in told.groups if (of := energy_of(one))]
     return f"The energy is that of some clients: {'; '.join(some)}." if some else ""
 
 

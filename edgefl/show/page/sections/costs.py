@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from edgefl.analysis.groups import SeedGroup, spreads
 from edgefl.core.units import show_joules
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
 from edgefl.show.page.records import Section, Told, once, partly
@@ -48,7 +49,7 @@ _DEVICES = {
 
 def section(told: Told) -> Section:
     """What jobs took, useful or wasted."""
-    means = [one.means for one in told.groups]
+    means = list(map(_means_of, told.groups))
     ended, wasted = any(map(_ended, means)), any(_ended(one, but="merged") for one in means)
     nothing = "no job has ended yet, so nothing was spent."
     waste = Plot(
@@ -77,6 +78,11 @@ _BARS: Mapping[str, Any] = {
     "x": ["amount"], "series": "of", "by": [Switch("figure", "Show")], "share": True,
 }  # fmt: skip
 _Means: TypeAlias = Mapping[str, float]
+
+
+def _means_of(group: SeedGroup) -> _Means:
+    """The figures of the runs that have them, by dotted key."""
+    return {key: found.mean for key, found in spreads(group.runs).items()}
 
 
 def _ended(means: _Means, but: str = "") -> bool:
@@ -146,7 +152,7 @@ def devices(told: Told) -> Section:
     blocks: list[dict[str, Any]] = [
         {"group": place, **{name: [row.get(name) for row in rows] for name in _DEVICES}}
         for place, group in enumerate(told.groups)
-        if (rows := _devices_plot(group.means))
+        if (rows := _devices_plot(_means_of(group)))
     ]
     known = any(value is not None for one in blocks for value in one["joules"])
     plot = Plot(

@@ -22,7 +22,7 @@ _COLUMNS = {
 
 def section(told: Told) -> Section:
     """Figures of papers, and whether ours have their order."""
-    return published_section(beside_runs([one.seeds for one in told.groups]))
+    return published_section(beside_runs(told.groups))
 
 
 def published_section(found: Sequence[Beside]) -> Section:
