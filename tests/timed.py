@@ -17,8 +17,8 @@ def timed(reader, most_jobs=10**6, **summed) -> SimpleNamespace:
     one = SimpleNamespace(**summed) if summed else summary(reader)
     read = Read(Run(reader), one, 0, most_jobs)
     busy = activity.read(read)
-    active = {block["of"]: block for block in busy.active}
-    stale = {block["of"]: block for block in busy.stale}
+    active = {block["of"]: block for block in busy if "clients" in block}
+    stale = {block["of"]: block for block in busy if "behind" in block}
     return SimpleNamespace(
         durations={(one["device"], OF[one["of"]]): SimpleNamespace(**one) for one in durations.read(read)},
         active={of: (block["t_s"], block["clients"]) for of, block in active.items()},

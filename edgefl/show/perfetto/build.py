@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgefl.analysis.explain.path import rounds_of
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import Timetable
@@ -24,7 +25,7 @@ from edgefl.core.plan import Plan
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
 from edgefl.show.answers import Steps, quiet
-from edgefl.show.perfetto.choice import RoundSpan, TimelineChoice, Window, clients_of, spans, window_of
+from edgefl.show.perfetto.choice import TimelineChoice, Window, clients_of, window_of
 from edgefl.show.perfetto.packets import Arguments, Packets
 from edgefl.show.texts import STANDS
 from edgefl.store import Reader
@@ -96,8 +97,7 @@ def write_timeline(
         RunError: the file cannot be written; an existing file is unchanged.
     """
     run = Run(reader)
-    every = spans(run)
-    window = window_of(choice, every)
+    window = window_of(choice, run)
     clients = clients_of(run, choice, window, note)
     known: Recorded | None = None
     if plan is None:
@@ -112,7 +112,7 @@ def write_timeline(
     jobs = _jobs(run, clients, window)
     last_s = max(
         float(np.max(jobs["until_s"], initial=0.0)),
-        *(span.to_s for span in every),
+        float(np.max(run.merges.t_s, initial=0.0)),
         reader.meta.get("virtual_s", 0.0),
     )
     from_s, to_s = max(window.from_s, 0.0), min(window.to_s, last_s)
@@ -120,12 +120,11 @@ def write_timeline(
     for name in _TIMES:
         missing = np.isnan(jobs[name])
         jobs[name] = np.where(missing, -1, nanoseconds(np.where(missing, 0.0, jobs[name])))
-    shown = [span for span in every if span.to_s > window.from_s and span.from_s < window.to_s]
     with replacing(path) as temporary, temporary.open("wb") as stream:
         packets = Packets(stream, reader.meta["name"])
         names = ("rounds", "dispatches", "merges", "evaluations")
         rounds, dispatches, merges, evaluations = (packets.track(f"server: {name}") for name in names)
-        _write_rounds(packets, rounds, shown)
+        count = _write_rounds(packets, rounds, run, window)
         _write_dispatches(packets, dispatches, jobs, run.names)
         for counter in _counters(run):
             _write_steps(packets, window, counter)
@@ -147,7 +146,7 @@ def write_timeline(
         _write_merges(packets, merges, jobs, merged)
         _write_evaluations(packets, evaluations, reader, window)
         packets.finish()
-    return Written(str(path), path.stat().st_size, packets.count, len(clients), len(jobs["job"]), len(shown))
+    return Written(str(path), path.stat().st_size, packets.count, len(clients), len(jobs["job"]), count)
 
 
 def _away_slices(
@@ -239,11 +238,17 @@ def _job_rows(columns: Columns, first: int, last: int) -> Iterator[dict[str, Any
         yield dict(zip(columns, row, strict=True))
 
 
-def _write_rounds(packets: Packets, track: int, shown: Sequence[RoundSpan]) -> None:
-    for span in shown:
-        name = f"round {span.round}" if span.in_rounds else "start" if span.round < 0 else "end"
-        packets.begin(track, _ns(span.from_s), name, ("round",), {"round": span.round})
-        packets.end(track, _ns(span.to_s))
+def _write_rounds(packets: Packets, track: int, run: Run, window: Window) -> int:
+    """Rounds, and what came before and after them, each until its last merge; how many."""
+    rounds = rounds_of(run)
+    shown = np.flatnonzero((rounds.to_s > window.from_s) & (rounds.from_s < window.to_s))
+    inside = run.in_rounds[run.merges.exchange[rounds.first]]
+    columns = (column[shown].tolist() for column in (rounds.number, inside, rounds.from_s, rounds.to_s))
+    for number, is_round, from_s, to_s in zip(*columns, strict=True):
+        name = f"round {number}" if is_round else "start" if number < 0 else "end"
+        packets.begin(track, _ns(from_s), name, ("round",), {"round": number})
+        packets.end(track, _ns(to_s))
+    return len(shown)
 
 
 def _write_dispatches(packets: Packets, track: int, jobs: Columns, exchanges: Sequence[str]) -> None:

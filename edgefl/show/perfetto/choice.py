@@ -116,44 +116,26 @@ class Window(NamedTuple):
         return found
 
 
-class RoundSpan(NamedTuple):
-    """A round's time, or that of the exchanges before or after the rounds.
-
-    Attributes:
-        round: its number; -1 before the first, the number of rounds after the last.
-        from_s, to_s: from the last merge before to its own last merge, in virtual seconds.
-    """
-
-    round: int
-    in_rounds: bool
-    from_s: float
-    to_s: float
-
-
-def spans(run: Run) -> list[RoundSpan]:
-    """The rounds that had a merge, in order, and what came before and after them."""
-    found = rounds_of(run)
-    inside = run.in_rounds[run.merges.exchange[found.first]]
-    columns = (column.tolist() for column in (found.number, inside, found.from_s, found.to_s))
-    return [RoundSpan(*row) for row in zip(*columns, strict=True)]
-
-
-def window_of(choice: TimelineChoice, found: Sequence[RoundSpan]) -> Window:
-    """The time of the rounds that are asked for.
+def window_of(choice: TimelineChoice, run: Run) -> Window:
+    """The time of the rounds that are asked for, from the last merge before to their own last merge.
 
     Raises:
         UserError: the run has no such rounds.
     """
     if choice.rounds is None:
         return Window()
-    rounds = [span for span in found if span.in_rounds]
-    first, last = choice.rounds
-    inside = [span for span in rounds if first <= span.round <= last]
-    if not inside:
-        has = f"the run's rounds are 0 to {rounds[-1].round}" if rounds else "the run has no rounds yet"
+    rounds, (first, last) = rounds_of(run), choice.rounds
+    inside = run.in_rounds[run.merges.exchange[rounds.first]]
+    found = np.flatnonzero(inside & (rounds.number >= first) & (rounds.number <= last))
+    if not len(found):
+        has = (
+            f"the run's rounds are 0 to {rounds.number[inside][-1]}"
+            if inside.any()
+            else "the run has no rounds yet"
+        )
         to = f" to {last}" if last > first else ""
         raise UserError(f"there is no round {first}{to}", where="--rounds", hint=has)
-    return Window(inside[0].from_s, inside[-1].to_s)
+    return Window(rounds.from_s[found[0]].item(), rounds.to_s[found[-1]].item())
 
 
 def clients_of(run: Run, choice: TimelineChoice, window: Window, note: Callable[[str], None]) -> Ints:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,17 +19,11 @@ _ACTIVE = {"of": _DETAIL, "t_s": FrameColumn("virtual time", "s"), "clients": Fr
 _STALE = {"of": _DETAIL, "t_s": FrameColumn("virtual time", "s"), "behind": FrameColumn("versions behind")}
 
 
-class _Blocks(NamedTuple):
-    active: Sequence[Block]
-    stale: Sequence[Block]
-    merged: bool
-
-
-def section(told: Told, read: Sequence[_Blocks]) -> Section:
+def section(told: Told, read: Sequence[Sequence[Block]]) -> Section:
     """Clients at work and the staleness of uploads of all runs."""
-    del told
-    active = Frame(_ACTIVE, [block for one in read for block in one.active])
-    stale = Frame(_STALE, [block for one in read for block in one.stale])
+    blocks = [block for one in read for block in one]
+    active = Frame(_ACTIVE, [block for block in blocks if "clients" in block])
+    stale = Frame(_STALE, [block for block in blocks if "behind" in block])
     plots = [
         Plot(
             "active",
@@ -54,7 +47,7 @@ def section(told: Told, read: Sequence[_Blocks]) -> Section:
             "How many versions the server's model was ahead of the one that a merged upload had started from,"
             " in the mean; of one run also the most.",
             "every upload was merged into the version it had started from."
-            if any(one.merged for one in read)
+            if any(one.summary.merged_clients for one in told.runs)
             else "nothing has been merged yet.",
             "lines",
             stale,
@@ -70,7 +63,7 @@ def section(told: Told, read: Sequence[_Blocks]) -> Section:
     return Section("activity", "Activity", plots)
 
 
-def read(one: Read) -> _Blocks:
+def read(one: Read) -> list[Block]:
     """Those of a run.
 
     A job is in flight from its dispatch until its upload has arrived, or until it is late, lost or cut before
@@ -78,9 +71,9 @@ def read(one: Read) -> _Blocks:
     count. Each step begins at its time; the last is the end.
     """
     found, end_s = one.run, one.summary.virtual_s
-    stale, merged = list(_staleness(found, one.place)), len(found.merged_in_rounds()) > 0
+    stale = list(_staleness(found, one.place))
     if not len(found.jobs) or end_s <= 0:
-        return _Blocks([], stale, merged)
+        return stale
     edges = np.linspace(0.0, end_s, _MOST + 1)
     means, most = _in_flight(found.jobs.dispatched_s, found.until_s, edges)
     wide = means.reshape(-1, _WIDE).mean(axis=1)
@@ -89,11 +82,11 @@ def read(one: Read) -> _Blocks:
         ("mean over a four-hundredth", edges, means),
         ("most at once", edges, most),
     )
-    active = [
+    active: list[Block] = [
         {"run": one.place, "of": of, "t_s": times.tolist(), "clients": [*values.tolist(), values[-1].item()]}
         for of, times, values in drawn
     ]
-    return _Blocks(active, stale, merged)
+    return active + stale
 
 
 def _in_flight(start_s: Floats, end_s: Floats, edges: Floats) -> tuple[Floats, Ints]:
