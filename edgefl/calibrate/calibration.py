@@ -187,7 +187,7 @@ def calibrate(
 
     Args:
         out: the file; ``devices/NAME.yaml`` in the first folder of EDGEFL_PATH, or here, by default.
-        power_log: a wattmeter's log, which is read at the end; see ``edgefl.calibrate.wattmeter``. By default
+        power_log: a wattmeter's log, which is read at the end; see ``edgefl.calibrate.power``. By default
             the host's own sensors and counters are read, where it has any.
         powers: as the user read them off a meter, in place of both.
         root: of the file system that has the host's sensors and counters.

@@ -26,7 +26,7 @@ from edgefl.cli.answering import (
 from edgefl.core.errors import UserError
 from edgefl.core.extras import needs
 from edgefl.show.answers import Answer, Steps, quiet, several, unless
-from edgefl.show.texts import cut
+from edgefl.show.table import cut
 
 if TYPE_CHECKING:
     from edgefl.runs.replaying import Fleets, Replay

@@ -70,7 +70,14 @@ def bench(
     kernels, quantised = cost.kernels(), cost.quantised
     reference, missing = _reference(model, options.run)
     if options.threads:
-        _check_room(path, sum(cost.memory()))
+        needed_bytes, free_bytes = sum(cost.memory()), psutil.virtual_memory().available
+        if needed_bytes > free_bytes:
+            raise UserError(
+                f"a call of the model needs {show_bytes(needed_bytes)}, and this host has "
+                f"{show_bytes(free_bytes)} free",
+                where=str(path),
+                hint="predict with --device and --predict-only, or use a smaller --batch",
+            )
     measured, slowest = _measure(str(path), options, reference, call, progress)
     return BenchResult(
         model=str(path),
@@ -88,22 +95,6 @@ def bench(
         slowest=slowest,
         devices=devices,
     )
-
-
-def _check_room(path: Path, needed_bytes: int) -> None:
-    """Checks that a call fits into this host's memory.
-
-    Raises:
-        UserError: it does not.
-    """
-    free_bytes = psutil.virtual_memory().available
-    if needed_bytes > free_bytes:
-        raise UserError(
-            f"a call of the model needs {show_bytes(needed_bytes)}, and this host has "
-            f"{show_bytes(free_bytes)} free",
-            where=str(path),
-            hint="predict with --device and --predict-only, or use a smaller --batch",
-        )
 
 
 def _measure(

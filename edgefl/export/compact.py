@@ -23,7 +23,7 @@ from edgefl.export.build import images as images_of
 from edgefl.export.graph import ExportError, explained, finished
 from edgefl.export.model import ExportForm
 from edgefl.export.trained import TrainedVersion
-from edgefl.export.verify import Run, compare, odd_batches, runner
+from edgefl.export.verify import compare, odd_batches, runner
 from edgefl.show.onnx import Compact
 
 # Ranges of activations settle after some hundred images; more only cost time.
@@ -90,7 +90,12 @@ def compare_with_fp32(
         ExportError: the smaller model does not run, or loses too much accuracy.
     """
     run = runner(model, form)
-    _check_batches(run, images)
+    for batch in odd_batches(images):
+        logits = run(batch)
+        if len(logits) != len(batch) or not np.isfinite(logits).all():
+            raise ExportError(
+                f"a batch of {len(batch)} gives {len(logits)} rows of logits, or some are not finite"
+            )
     # Errors of logits do not matter here: they are the price of the smaller size.
     comparison = compare(run, runner(fp32, form), images, labels)
     drop = comparison.torch_accuracy - comparison.accuracy
@@ -113,15 +118,6 @@ def compare_with_fp32(
         calibrated_on=calibrated_on,
         drop=drop,
     )
-
-
-def _check_batches(run: Run, images: Tensor) -> None:
-    for batch in odd_batches(images):
-        logits = run(batch)
-        if len(logits) != len(batch) or not np.isfinite(logits).all():
-            raise ExportError(
-                f"a batch of {len(batch)} gives {len(logits)} rows of logits, or some are not finite"
-            )
 
 
 def latencies_ms(models: Sequence[bytes], form: ExportForm, image: Tensor) -> list[float]:

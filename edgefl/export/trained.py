@@ -12,7 +12,7 @@ from edgefl.data.federation import Federation
 from edgefl.planning.learning import DataAccess, Learning
 from edgefl.planning.replanning import REPLAYED, learning_of
 from edgefl.protocol import Predictor, Tree, read_tree
-from edgefl.show.texts import STANDS
+from edgefl.show.table import STANDS
 from edgefl.store import Reader, is_run, read, runs_in
 
 LAST, BEST = "last", "best"
@@ -130,11 +130,8 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> TrainedVersi
         chosen = _chosen(reader, which, saved, named)
         version, server = chosen["version"], _tree(reader, chosen)
         states = {row["client"]: _tree(reader, row) for row in reader.rows("states")}
-        meta, status, models = (
-            reader.meta,
-            reader.status,
-            [row["model"] for row in reader.rows("clients", "client")],
-        )
+        meta, status = reader.meta, reader.status
+        models = [row["model"] for row in reader.rows("clients", "client")]
         made = reader.query("SELECT round FROM merges WHERE version = ?", version)
         reported = _reported(reader, version)
         learning = learning_of(reader, access)

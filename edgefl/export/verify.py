@@ -52,7 +52,14 @@ def parity(model: bytes, served: Served, form: ExportForm, images: Tensor, label
     The images are test samples as the input takes them, at least one.
     """
     rtol, atol = _DEEP if _depth(model) > _DEEP_FROM else _SHALLOW
-    return compare(runner(model, form), _module(served), images, labels, rtol=rtol, atol=atol)
+
+    def in_torch(batch: Tensor) -> Floats:
+        with torch.inference_mode(), one_thread():
+            outputs = served(batch)
+        logits: Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
+        return logits.numpy()
+
+    return compare(runner(model, form), in_torch, images, labels, rtol=rtol, atol=atol)
 
 
 def _depth(model: bytes) -> int:
@@ -70,18 +77,6 @@ def runner(model: bytes, form: ExportForm) -> Run:
     def run(images: Tensor) -> Floats:
         logits: Floats = running.run([LOGITS], {form.input: images.numpy()})[0]
         return logits
-
-    return run
-
-
-def _module(served: Served) -> Run:
-    """Images -> logits (B, classes), by PyTorch."""
-
-    def run(images: Tensor) -> Floats:
-        with torch.inference_mode(), one_thread():
-            outputs = served(images)
-        logits: Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
-        return logits.numpy()
 
     return run
 

@@ -34,9 +34,8 @@ from edgefl.core.errors import UserError, closest, short
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.show.answers import Shown
 from edgefl.show.published import tables
-from edgefl.show.table import MISSING, Line, Table
+from edgefl.show.table import MISSING, Line, Table, listed, unfinished
 from edgefl.show.table import set_apart as spaced
-from edgefl.show.texts import listed, unfinished
 from edgefl.show.values import (
     LOWER_BOUND,
     alike,

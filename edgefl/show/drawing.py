@@ -21,7 +21,7 @@ from matplotlib.ticker import LogFormatter
 from edgefl.core.files import atomically
 from edgefl.show.charts import METADATA, Chart
 from edgefl.show.page.frames import Block
-from edgefl.show.texts import visible
+from edgefl.show.table import visible
 
 # Inches of one column and of two, of the IEEE: https://ieeeauthorcenter.ieee.org/create-your-ieee-article/
 # create-graphics-for-your-article/size-requirements-for-graphics/

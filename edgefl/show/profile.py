@@ -17,8 +17,7 @@ from edgefl.planning.costs import MARGIN, Profile, Row, SharedLink, added, of, w
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.show.published import tables
 from edgefl.show.sensitivity import sensitivity
-from edgefl.show.table import MISSING, NO_MARGIN, UNKNOWN, Cell, Column, Line, Table, fits, set_apart
-from edgefl.show.texts import listed
+from edgefl.show.table import MISSING, NO_MARGIN, UNKNOWN, Cell, Column, Line, Table, fits, listed, set_apart
 from edgefl.show.values import AT_LEAST, LOWER_BOUND, between
 
 _TOO_LARGE = "!"

@@ -18,7 +18,7 @@ from edgefl.core.files import atomically
 from edgefl.core.units import LADDERS
 from edgefl.show.page.frames import styles
 from edgefl.show.page.records import Page
-from edgefl.show.texts import visible
+from edgefl.show.table import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

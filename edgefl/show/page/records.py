@@ -12,7 +12,7 @@ from edgefl.analysis.sensitivity import Dependence
 from edgefl.analysis.summary import Summary
 from edgefl.show.compare import PairTable, energy_of
 from edgefl.show.page.frames import Plot
-from edgefl.show.texts import listed
+from edgefl.show.table import listed
 from edgefl.show.values import setting_text
 
 

@@ -27,7 +27,7 @@ from edgefl.planning.recorded import Recorded, recorded
 from edgefl.show.answers import Steps, quiet
 from edgefl.show.perfetto.choice import TimelineChoice, Window, clients_of, window_of
 from edgefl.show.perfetto.packets import Arguments, Packets
-from edgefl.show.texts import STANDS
+from edgefl.show.table import STANDS
 from edgefl.store import Reader
 
 MOST_INTERVALS = 500_000

@@ -16,7 +16,7 @@ from edgefl.analysis.run import Run
 from edgefl.core.arrays import Bools, Ints
 from edgefl.core.errors import UserError
 from edgefl.show.page.html import stem_of
-from edgefl.show.texts import listed
+from edgefl.show.table import listed
 from edgefl.store import runs_in
 
 SUFFIXES = (".pftrace", ".perfetto-trace")

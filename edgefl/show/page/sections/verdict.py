@@ -22,8 +22,7 @@ from edgefl.show.page.records import (
     shortened,
 )
 from edgefl.show.sensitivity import about, effects, verdict_lines
-from edgefl.show.table import MISSING
-from edgefl.show.texts import listed, unfinished
+from edgefl.show.table import MISSING, listed, unfinished
 from edgefl.show.values import cell
 
 # Characters of the reason why a run failed.
