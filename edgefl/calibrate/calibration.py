@@ -23,7 +23,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call
 from edgefl.core.host import check_threads
-from edgefl.core.outputs import check_free
+from edgefl.core.outputs import check_free, check_out
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, dump
 from edgefl.planning.starting import check_name
@@ -216,16 +216,13 @@ def target(name: str, out: Path | None, *, force: bool) -> Path:
             written.
     """
     path = out or next(iter(catalogue.user_folders()), Path()) / "devices" / f"{name}.yaml"
-    if path.is_dir():
-        raise UserError(f"{path} is a folder", where="--out", hint=f"try --out {path / name}.yaml")
-    if path.suffix != ".yaml":
-        raise UserError(f"{path.name} is not a .yaml file", where="--out", hint=f"try --out {name}.yaml")
     # A device has its file's name.
     for where, text in {"NAME": name, "--out": path.stem}.items():
         check_name("devices", text, path, where)
-    check_free(path, force=force)
-    if out and not path.parent.exists():
-        raise UserError(f"{path.parent} does not exist", where="--out", hint=f"mkdir -p {path.parent}")
+    if out:
+        check_out(out, f"{name}.yaml", force=force, suffixes=(".yaml",))
+    else:
+        check_free(path, force=force)
     folder = next(one for one in path.absolute().parents if one.exists())
     try:
         # Before measurements, which take minutes. Permissions do not tell about read-only and special file

@@ -180,14 +180,12 @@ def _away_slices(
             return {}
     client, begin_s, end_s = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.lexsort((begin_s, client))
-    client, begin_s, end_s = client[order], begin_s[order], end_s[order]
-    fresh = np.ones(len(client), dtype=bool)
-    fresh[1:] = (client[1:] != client[:-1]) | (begin_s[1:] > end_s[:-1])
-    last = np.append(fresh[1:], True)[: len(client)]
     times: dict[int, list[tuple[int, int]]] = {}
-    columns = (client[fresh], nanoseconds(begin_s[fresh]), nanoseconds(end_s[last]))
-    for number, begin_ns, end_ns in zip(*(column.tolist() for column in columns), strict=True):
-        times.setdefault(number, []).append((begin_ns, end_ns))
+    columns = (client, nanoseconds(begin_s), nanoseconds(end_s))
+    for number, begin_ns, end_ns in zip(*(column[order].tolist() for column in columns), strict=True):
+        own = times.setdefault(number, [])
+        from_ns = own.pop()[0] if own and begin_ns <= own[-1][1] else begin_ns
+        own.append((from_ns, end_ns))
     return times
 
 

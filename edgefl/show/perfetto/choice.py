@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -57,10 +57,21 @@ class TimelineChoice:
     Attributes:
         clients: ranges of client numbers, first and last; None for all that had a job.
         rounds: the first and the last round, from 0; None for the whole run.
+
+    Raises:
+        UserError: no client is named, or the first of a range is negative or above the last.
     """
 
     clients: Sequence[tuple[int, int]] | None = None
     rounds: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.clients is not None and not self.clients:
+            raise UserError("no clients are named", where="clients", hint="leave them out for all")
+        for where, ranges in (("clients", self.clients or ()), ("rounds", filter(None, [self.rounds]))):
+            for first, last in ranges:
+                if not 0 <= first <= last:
+                    raise UserError(f"{first} to {last} is not a range of numbers from 0", where=where)
 
     @classmethod
     def parse(cls, clients: str | None, rounds: str | None) -> TimelineChoice:
@@ -69,24 +80,11 @@ class TimelineChoice:
         Raises:
             UserError: one is something else.
         """
-        texts = clients.split(",") if clients is not None else ()
-        chosen = [_round_range(text, "--clients", "0,3,7-12") for text in texts]
-        return cls(chosen or None, None if rounds is None else _round_range(rounds, "--rounds", "2-5"))
-
-    @classmethod
-    def of(cls, clients: Iterable[int] | None, rounds: tuple[int, int] | None) -> TimelineChoice:
-        """From numbers.
-
-        Raises:
-            UserError: one is negative, there is no client, or the last round is before the first.
-        """
-        listed = None if clients is None else [(client, client) for client in clients]
-        if listed == []:
-            raise UserError("no clients are named", where="clients", hint="leave them out for all")
-        for first, last in [*(listed or ()), *([] if rounds is None else [rounds])]:
-            if not 0 <= first <= last:
-                raise UserError(f"{first} to {last} is not a range of numbers from 0")
-        return cls(listed, rounds)
+        named = None if clients is None else clients.split(",")
+        return cls(
+            None if named is None else [_round_range(one, "--clients", "0,3,7-12") for one in named],
+            None if rounds is None else _round_range(rounds, "--rounds", "2-5"),
+        )
 
 
 def _round_range(text: str, where: str, example: str) -> tuple[int, int]:
@@ -94,10 +92,7 @@ def _round_range(text: str, where: str, example: str) -> tuple[int, int]:
     if found is None:
         what = f"{text.strip()!r} is not a number or a range"
         raise UserError(what, where=where, hint=f"try {where} {example}")
-    first, last = int(found[1]), int(found[2] or found[1])
-    if last < first:
-        raise UserError(f"{text.strip()!r}: the last number is below the first", where=where)
-    return first, last
+    return int(found[1]), int(found[2] or found[1])
 
 
 class Window(NamedTuple):
