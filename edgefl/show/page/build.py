@@ -19,10 +19,8 @@ from edgefl.show.page.records import Page, Read, RunHead, Section, Told
 from edgefl.show.page.sections import (
     activity,
     costs,
-    figures,
     learning,
     measures,
-    memory,
     partition,
     provenance,
     published,
@@ -50,13 +48,13 @@ PARTS = [
     SectionMaker(rounds.section, rounds.read),
     SectionMaker(activity.section, activity.read),
     SectionMaker(activity.participation, activity.took_part),
-    SectionMaker(memory.section, memory.read),
+    SectionMaker(costs.memory, costs.needs_of),
     SectionMaker(costs.devices),
     SectionMaker(partition.section, partition.read),
     SectionMaker(measures.section, measures.read),
     SectionMaker(published.section),
-    SectionMaker(figures.section),
-    SectionMaker(figures.runs),
+    SectionMaker(verdict.every_figure),
+    SectionMaker(verdict.runs_made),
     SectionMaker(provenance.section, provenance.read),
 ]
 """The sections of a page, in its order."""
