@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +32,15 @@ _WARM_UP, _RUNS, _MOST_S = 20, 300, 20.0
 _ROUNDING = 1e-9
 
 
-def compact(candidate: Candidate) -> Candidate:
-    """Converts the model to the precision asked for; a float32 model passes unchanged.
+def compact(candidate: Candidate) -> tuple[bytes, Compact | None]:
+    """The model in the precision asked for, and how it compares with the float32 one if it is another.
 
     Raises:
         ExportError: the smaller model cannot be made, does not run, or loses too much accuracy.
     """
     form, precision, fp32 = candidate.form, candidate.options.precision, candidate.fp32
     if precision == FP32:
-        return candidate
+        return fp32, None
     calibrated_on = None
     if precision == INT8:
         images = calibration_images(candidate.source, candidate.client, form)
@@ -53,7 +52,7 @@ def compact(candidate: Candidate) -> Candidate:
     comparison = compare_with_fp32(
         model, fp32, form, *candidate.test, max_drop=candidate.options.max_drop, calibrated_on=calibrated_on
     )
-    return replace(candidate, model=model, compact=comparison)
+    return model, comparison
 
 
 def calibration_images(source: TrainedVersion, client: int | None, form: ExportForm) -> Tensor:

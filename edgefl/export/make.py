@@ -1,7 +1,6 @@
-"""From a run to verified ONNX files: build, verify, as_reported, compact, write.
+"""From a run to verified ONNX files: build, verify, compact, write.
 
-Each stage takes a ``Candidate`` and returns it with its own part filled in, or raises; only the last one
-touches the disk.
+Each stage raises where something is wrong with a ``Candidate``; only the last one touches the disk.
 """
 
 from __future__ import annotations
@@ -97,7 +96,10 @@ def export(
     for place, (client, path) in enumerate(zip(clients, paths, strict=True)):
         progress("models", place, len(clients))
         try:
-            done.append(write(compact(as_reported(verify(build(source, client, options, path))))))
+            candidate = build(source, client, options, path)
+            parity = verify(candidate)
+            _check_reported(source, client, parity)
+            done.append(write(candidate, parity, *compact(candidate)))
         except EdgeflError as error:
             error.where = error.where or path.name
             if not options.all_clients:
@@ -139,7 +141,7 @@ def target(source: TrainedVersion, client: int | None, options: ExportOptions, o
     return path
 
 
-def as_reported(candidate: Candidate) -> Candidate:
+def _check_reported(source: TrainedVersion, client: int | None, parity: Parity) -> None:
     """Compares the accuracy in PyTorch with the one that the run reported, if it did.
 
     Other processors round otherwise, which may move samples that lie between two classes; more than that
@@ -148,41 +150,36 @@ def as_reported(candidate: Candidate) -> Candidate:
     Raises:
         UserError: they contradict each other.
     """
-    reported, parity = candidate.source.reported.get(candidate.client), candidate.parity
-    if reported is None or not parity.passed:
-        return candidate
-    if abs(parity.torch_accuracy - reported) > max(_ROUNDED, _ROUNDED_SAMPLES / parity.samples) + 1e-9:
+    reported, rounded = source.reported.get(client), max(_ROUNDED, _ROUNDED_SAMPLES / parity.samples)
+    if reported is not None and abs(parity.torch_accuracy - reported) > rounded + 1e-9:
         raise UserError(
             f"the model's accuracy is {parity.torch_accuracy:.2%} here, but the run reported {reported:.2%}",
-            where=str(candidate.source.folder),
+            where=str(source.folder),
             hint="is --data-dir the data that the run was trained on?",
         )
-    return candidate
 
 
-def write(candidate: Candidate) -> Exported:
+def write(candidate: Candidate, parity: Parity, model: bytes, smaller: Compact | None) -> Exported:
     """Writes a verified model and its card.
 
     Raises:
         UserError: the files cannot be written, for example because the disk is full.
     """
-    if not candidate.parity.passed:
-        raise AssertionError("only a verified model is written")
     source, path, page = candidate.source, candidate.path, candidate.path.with_suffix(".md")
     exported = Exported(
         path=path,
         card=page,
         client=candidate.client,
-        size_bytes=len(candidate.model),
-        parity=candidate.parity,
+        size_bytes=len(model),
+        parity=parity,
         reported=source.reported.get(candidate.client),
         precision=candidate.options.precision,
-        compact=candidate.compact,
+        compact=smaller,
         standing=source.standing(candidate.client),
     )
-    text = card(source, exported, candidate.form, latency_section(path, candidate.model))
+    text = card(source, exported, candidate.form, latency_section(path, model))
     try:
-        all_atomically({page: text.encode(), path: candidate.model})
+        all_atomically({page: text.encode(), path: model})
     except RunError as error:
         # The run is fine; the target was badly chosen.
         raise UserError(error.what, where=error.where, hint="its files were not written") from error

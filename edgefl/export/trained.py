@@ -56,25 +56,17 @@ class TrainedVersion:
         """A client's own model, or the global one where ``client`` is None, as the run scored it.
 
         Raises:
-            UserError: there is none.
+            UserError: there is none, or its state belongs to another version.
         """
-        if client is not None:
-            return self.personal_model(client)
-        global_model = self.learning.methods[0].global_model
-        if global_model is None:
-            raise UserError(
-                f"{self.meta['method']} has no global model",
-                where=str(self.folder),
-                hint="export a client's model with --client ID, or all of them with --all",
-            )
-        return global_model(self.server)
-
-    def personal_model(self, client: int) -> Predictor:
-        """A client's own model as the run scored it, or would have.
-
-        Raises:
-            UserError: there is no such client, or its state belongs to another version.
-        """
+        if client is None:
+            global_model = self.learning.methods[0].global_model
+            if global_model is None:
+                raise UserError(
+                    f"{self.meta['method']} has no global model",
+                    where=str(self.folder),
+                    hint="export a client's model with --client ID, or all of them with --all",
+                )
+            return global_model(self.server)
         if not 0 <= client < self.federation.clients:
             raise UserError(
                 f"there is no client {client}",

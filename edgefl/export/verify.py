@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -27,7 +26,7 @@ Floats = NDArray[np.float32]
 Run = Callable[[Tensor], Floats]
 
 
-def verify(candidate: Candidate) -> Candidate:
+def verify(candidate: Candidate) -> Parity:
     """Compares the float32 ONNX model with PyTorch.
 
     Raises:
@@ -43,7 +42,7 @@ def verify(candidate: Candidate) -> Candidate:
             hint="its files were not written; "
             f"tolerances: {result.rtol:g} relative, {result.atol:g} absolute",
         )
-    return replace(candidate, parity=result)
+    return result
 
 
 def parity(model: bytes, served: Served, form: ExportForm, images: Tensor, labels: Tensor) -> Parity:
