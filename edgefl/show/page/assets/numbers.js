@@ -84,25 +84,12 @@
   /** Where a log axis has its ticks: at 1, 10, 100, and between them too where it is short. */
   function ticks(low, high, unit) {
     const found = everyTick(low, high, unit);
-    // Around one value alone Plotly shows a decade to either side.
-    const around = low === high ? 10 : 2;
-    const within = found.filter((value) => value >= low / around && value <= high * around).length;
+    const within = found.filter((value) => value >= low / 2 && value <= high * 2).length;
     const every = edgefl.narrow() ? Math.ceil(within / MOST) : 1;
     return found.filter((_, place) => place % every === 0);
   }
 
-  /** About four ticks at even distances, for an axis too short for those of everyTick. */
-  function evenTicks(low, high, unit) {
-    const [size] = step(low, unit);
-    const least = (high - low) / 4 / size;
-    const power = 10 ** Math.floor(Math.log10(least));
-    const each = size * power * [1, 2, 5, 10].find((first) => first * power >= least);
-    const first = Math.ceil(low / each);
-    return Array.from({ length: Math.floor(high / each) - first + 1 }, (_, place) => (first + place) * each);
-  }
-
   function everyTick(low, high, unit) {
-    if (low < high && high / low < 3) return evenTicks(low, high, unit);
     const [finest, fine] = [high / low < 8, high / low < 150];
     const found = unit === "s" ? [...(fine ? FINE_CLOCK : CLOCK)] : [];
     for (let power = Math.floor(Math.log10(low)) - 2; power <= Math.log10(high) + 2; power += 1) {
@@ -114,6 +101,8 @@
     }
     return found.sort((one, other) => one - other);
   }
+
+  const SHORT = 3;
 
   /** An axis in a unit that suits its values.
 
@@ -127,7 +116,8 @@
       most = Math.max(most, Math.abs(value));
       if (value > 0) least = Math.min(least, value);
     }
-    if (log && least < Infinity) {
+    // A shorter log axis would be all but linear.
+    if (log && most > SHORT * least) {
       const tickvals = ticks(least, most, unit);
       const ticktext = tickvals.map((value) => tick(value, unit));
       const layout = { title: { text: heading }, type: "log", tickmode: "array", tickvals, ticktext, ...more };

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from edgefl.analysis.groups import Judged
 from edgefl.analysis.settings import fleet_name
-from edgefl.show.compare import scales
+from edgefl.show.compare import about_seeds, scales
 from edgefl.show.page.records import (
     ABREAST,
     PageTable,
@@ -177,9 +177,8 @@ def _verdict_notes(told: Told, main: Sequence[Judged], aside: Sequence[Judged]) 
         )
         yield f"{', '.join(signs)}{close}."
         yield from _seeds(told)
-    yield from (
-        sign for sign in told.signs if sign.startswith("±") or (told.pairs and sign in told.pairs.notes)
-    )
+    yield from about_seeds(told.groups)
+    yield from told.pairs.notes if told.pairs else ()
     yield from _intervals(told)
     if model := next((row.metric.model for row in main if row.metric.key.startswith("target.")), ""):
         yield f"To a target: until the first evaluation of the {model} model at or above it."
