@@ -147,10 +147,10 @@ def _verdict_order(row: Judged) -> str:
 def _effects_table(told: Told) -> Iterator[PageTable]:
     found = told.dependence.found if told.dependence else None
     for one in effects(found) if found else ():
-        rows = [[TableCell(text(number)) for text in one.columns.values()] for number in one.numbers]
+        rows = [[TableCell(str(text)) for text in row] for row in one.table.rows]
         total = [TableCell("all together"), TableCell(""), *map(TableCell, one.together.values())]
         caption = f"What {one.quantity} depends on: each number alone, then all together"
-        yield PageTable(caption, ["number", *list(one.columns)[1:]], [*rows, total], sorts=False, folded=True)
+        yield PageTable(caption, ["number", *one.table.heads[1:]], [*rows, total], sorts=False, folded=True)
 
 
 def _verdict_words(told: Told) -> dict[str, str]:
