@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _ASSETS = Path(__file__).parent / "assets"
 _SCRIPTS = (
-    "base", "numbers", "series", "marks", "controls", "tables", "theme", "figures", "live", "start",
+    "base", "numbers", "series", "marks", "tables", "theme", "figures", "live", "start",
 )  # fmt: skip
 # npm's plotly.js-cartesian-dist-min 4.1.1 as it is: the first lines hold its licence notice (MIT).
 _PLOTLY = _ASSETS / "plotly-cartesian.min.js"
