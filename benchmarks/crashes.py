@@ -226,7 +226,7 @@ def _run(arguments: list[str], said: str, writes: int | None) -> None:
 
 def _kill_before(writes: int) -> None:
     """Kills this process before so many commits and files that get their names."""
-    from edgefl.store import Store
+    from edgefl.store.writer import Store
 
     seen = 0
 
@@ -240,7 +240,7 @@ def _kill_before(writes: int) -> None:
 
         return called
 
-    for owner, name in ((Path, "replace"), (Path, "unlink"), (Store, "commit")):
+    for owner, name in ((Path, "replace"), (Path, "unlink"), (Store, "_commit")):
         setattr(owner, name, counted(getattr(owner, name)))
 
 
@@ -418,7 +418,7 @@ def _check_left(session: int, *, all_processes: bool = False) -> None:
         AssertionError: something is.
     """
     # Where all were killed, what is left in shared memory is removed by the next run.
-    before = set(SHARED_MEMORY.glob("edgefl-*")) if all_processes else set()
+    before = set(SHARED_MEMORY.glob("*")) if all_processes else set()
     deadline = time.monotonic() + _LEAVING_S
     while (found := left(before, session)) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -31,7 +31,7 @@ from edgefl.protocol import Predictor
 HELD_OUT = ("mobilenet-v2", "spherefed-convnet")
 MOST_ERROR = 0.3
 SHAPE, CLASSES = (3, 32, 32), 10
-SPEC = Spec("images", SHAPE, CLASSES, 1, 1, tuple(map(str, range(CLASSES))), (0.5,) * 3, (0.25,) * 3)
+SPEC = Spec("images", SHAPE, 1, 1, tuple(map(str, range(CLASSES))), (0.5,) * 3, (0.25,) * 3)
 FORM = ExportForm(raw_input=True)
 
 

@@ -33,11 +33,11 @@ from edgefl.cli import main as edgefl
 from edgefl.core.host import processor
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.protocol import write_tree
 from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
 from edgefl.runs.run import RunInProgress
-from edgefl.store import Store, is_run
+from edgefl.store.folders import is_run
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.needs import Evaluate, Feedback
 
@@ -142,9 +142,9 @@ def make(part: Part, folder: Path, scale: float) -> None:
 def _make(path: Path, settings: dict[str, Any], *, measured: bool) -> None:
     (draft,) = drafts("quickstart", settings)
     planned = plan(draft, DataAccess(need="embedded"))
-    store = Store.create(path, write_tree)
-    describe(planned, store, "loop")
-    store.begin()
+    with Store.planned(path) as store:
+        describe(planned, store, "loop")
+    store = Store.open(path)
     run = MadeUp(planned.plan, store, None, Callbacks())
     run.measured = measured
     run.to_end()

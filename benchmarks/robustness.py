@@ -1,4 +1,4 @@
-"""A seeded campaign of what may go wrong around a run: it is killed, its workers are, its host differs.
+"""A seeded campaign of what may go wrong around a run: kills, no memory, damaged files, another host.
 
     python benchmarks/robustness.py [--seed N] [--tries SHARE] [KIND]...
 
@@ -21,16 +21,25 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from damage import flipped, verify, zeroed
+
 import edgefl
 from edgefl.analysis.summary import summaries
-from edgefl.core.errors import EdgeflError
+from edgefl.core.documents import document
+from edgefl.core.errors import EdgeflError, UserError
+from edgefl.export.trained import trained
+from edgefl.planning.learning import DataAccess
+from edgefl.protocol import flatten
+from edgefl.store.reader import read
 
 SCENARIO: dict[str, Any] = {
     "name": "robust",
@@ -97,7 +106,7 @@ def _merges(folder: Path) -> int:
 
 def left(before: set[Path], session: int) -> list[str]:
     """What a process left: others of its session, and files in shared memory."""
-    here = {path for path in SHARED_MEMORY.glob("edgefl-*") if f"-{session}-" in path.name} - before
+    here = set(SHARED_MEMORY.glob(f"*-{session}-*")) - before
     return [
         *(f"process {one.pid}" for one in psutil.process_iter() if _session(one.pid) == session),
         *map(str, here),
@@ -111,69 +120,128 @@ def _session(pid: int) -> int:
         return -1
 
 
+# A signal, how often it is sent, and the exit status.
+WAYS = ((signal.SIGKILL, 1, -9), (signal.SIGTERM, 1, 143), (signal.SIGINT, 1, 130), (signal.SIGINT, 5, 130))
+
+
 def ended(rng: random.Random, folder: Path) -> str:
     """A run is killed, terminated or interrupted: it is readable, and nothing is left of it."""
-    ways = (
-        (signal.SIGKILL, 1, -9),
-        (signal.SIGTERM, 1, 143),
-        (signal.SIGINT, 1, 130),
-        (signal.SIGINT, 5, 130),
-    )
-    how, engine = rng.choice(ways), rng.choice(["loop", "processes"])
+    how, engine = rng.choice(WAYS), rng.choice(["loop", "processes"])
     return stopped(folder, engine, how, rng.choice([0, 1, 2, 5, 20]), rng.random() * 0.3)
 
 
 def stopped(folder: Path, engine: str, how: tuple[int, int, int], at: int, wait_s: float) -> str:
-    """Sends a signal some times after some merges; what is wrong with what is left."""
+    """Sends a signal some times after some merges, to all processes but SIGKILL; what is wrong afterwards."""
     number, times, status = how
     what = f"{engine}, signal {number} x {times} after merge {at}"
-    before = set(SHARED_MEMORY.glob("edgefl-*"))
+    before = set(SHARED_MEMORY.glob("*"))
     driver = _started(folder, engine, {}, 10**5)
     try:
-        deadline = time.monotonic() + _WAIT_S
-        while driver.poll() is None and time.monotonic() < deadline:
-            if (folder / "run" / "run.sqlite").exists() and _merges(folder / "run") >= at:
-                break
-            time.sleep(0.02)
+        _merged(driver, folder, at)
         time.sleep(wait_s)
         for _ in range(times):
             with suppress(ProcessLookupError):
-                os.killpg(driver.pid, number) if number == signal.SIGINT else driver.send_signal(number)
+                driver.kill() if number == signal.SIGKILL else os.killpg(driver.pid, number)
             time.sleep(0.05)
         found = driver.wait(_WAIT_S)
     finally:
         driver.kill()
         driver.wait()
-    said = (folder / "said").read_text(encoding="utf-8", errors="replace")
-    deadline = time.monotonic() + 30
-    while (stays := left(before, driver.pid)) and time.monotonic() < deadline:
-        time.sleep(0.1)
     if found != status:
-        return f"{what}: status {found}, not {status}: {said[-500:]}"
-    if "Traceback" in said:
-        return f"{what}: {said[-2000:]}"
+        return f"{what}: status {found}, not {status}: {_said(folder)[-500:]}"
+    if wrong := _wrong(folder, before, driver.pid, what, readable=at > 0):
+        return wrong
+    if not at:
+        # Perhaps it had not begun.
+        return ""
+    with read(folder / "run") as reader:
+        stands = "killed" if number == signal.SIGKILL else "interrupted"
+        return "" if reader.status == stands else f"{what}: it is {reader.status}"
+
+
+def _merged(driver: subprocess.Popen[bytes], folder: Path, at: int) -> None:
+    """Waits until a run has so many merges."""
+    deadline = time.monotonic() + _WAIT_S
+    while driver.poll() is None and time.monotonic() < deadline:
+        if (folder / "run" / "run.sqlite").exists() and _merges(folder / "run") >= at:
+            return
+        time.sleep(0.02)
+
+
+def _said(folder: Path) -> str:
+    return (folder / "said").read_text(encoding="utf-8", errors="replace")
+
+
+def _wrong(folder: Path, before: set[Path], session: int, what: str, *, readable: bool = True) -> str:
+    """What is wrong after a run: a traceback, processes, shared memory, or that it cannot be read."""
+    deadline = time.monotonic() + 30
+    while (stays := left(before, session)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if "Traceback" in _said(folder):
+        return f"{what}: {_said(folder)[-2000:]}"
     if stays:
         return f"{what}: left {stays}"
     try:
         summaries([folder / "run"])
     except EdgeflError as error:
-        # Before the run has begun there is nothing to read, which is said in one message.
-        return f"{what}: unreadable: {error}" if at else ""
+        return f"{what}: unreadable: {error}" if readable else ""
     return ""
 
 
+def all_killed(rng: random.Random, folder: Path) -> str:
+    """All processes of a run are killed at once: what is left in shared memory is removed by the next run."""
+    before = set(SHARED_MEMORY.glob("*"))
+    driver = _started(folder, "processes", {}, 10**5)
+    _merged(driver, folder, rng.choice([1, 5, 20]))
+    time.sleep(rng.random() * 0.3)
+    for one in psutil.process_iter():
+        if _session(one.pid) == driver.pid:
+            one.kill()
+    driver.wait()
+    # Its own few bytes, which name semaphores, loky leaves.
+    before |= set(SHARED_MEMORY.glob(f"sem.loky-{driver.pid}-*"))
+    ran(folder / "next", {"name": "processes", "workers": 1})
+    return _wrong(folder, before, driver.pid, "all killed")
+
+
+def starved(rng: random.Random, folder: Path) -> str:
+    """A process gets no more memory from some moment on: the run ends right, or says what happened."""
+    before = set(SHARED_MEMORY.glob("*"))
+    driver = _started(folder, "processes", {}, 30)
+    _merged(driver, folder, 1)
+    time.sleep(rng.random() * 0.3)
+    more = rng.choice([0, 10**5, 10**6, 10**7])
+    with suppress(IndexError, psutil.Error):
+        process = psutil.Process(driver.pid)
+        workers = [one for one in process.children() if "--process-name" in one.cmdline()]
+        victim = rng.choice([process, *workers])
+        most = victim.memory_info().vms + more
+        victim.rlimit(psutil.RLIMIT_AS, (most, most))
+    found, what = driver.wait(_WAIT_S), f"{more} bytes more for one"
+    if found == 0:
+        alone = bits(ran(folder / "alone", server={"participants": 5, "rounds": 30}))
+        return "" if bits(folder / "run") == alone else f"{what}: other bits"
+    if found != 1 or not ("no more memory" in _said(folder) or "process died" in _said(folder)):
+        return f"{what}: status {found}: {_said(folder)[-2000:]}"
+    return _wrong(folder, before, driver.pid, what)
+
+
 def killed_worker(rng: random.Random, folder: Path) -> str:
-    """A worker is killed at some moment: the run has the bits that it has without."""
+    """Workers are killed at some moments: the run has the bits that it has without, and leaves nothing."""
     engine = {"name": "processes", "workers": 2, "inner": rng.choice(["loop", "vmapped"])}
     alone = bits(ran(folder / "alone", engine["inner"], server={"participants": 5, "rounds": 6}))
-    wait_s, place, over = rng.random() * 0.5, rng.randrange(2), threading.Event()
+    kills = [(rng.random() * 0.5, rng.randrange(2)) for _ in range(rng.choice([1, 1, 2]))]
+    over, killed, before = threading.Event(), list[int](), set(SHARED_MEMORY.glob("*"))
 
     def kill() -> None:
         while not over.is_set() and not _merges(folder / "run"):
             time.sleep(0.02)
-        time.sleep(wait_s)
-        with suppress(IndexError, psutil.Error):
-            psutil.Process().children()[place].kill()
+        for wait_s, place in kills:
+            time.sleep(wait_s)
+            with suppress(IndexError, psutil.Error):
+                one = [one for one in psutil.Process().children() if "--process-name" in one.cmdline()][place]
+                one.kill()
+                killed.append(one.pid)
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -182,7 +250,54 @@ def killed_worker(rng: random.Random, folder: Path) -> str:
     finally:
         over.set()
         killer.join()
-    return "" if found == alone else f"other bits after worker {place} was killed ({engine['inner']})"
+    what = f"{len(killed)} kills, {engine['inner']}"
+    if found != alone:
+        return f"{what}: other bits"
+    stays = set(SHARED_MEMORY.glob(f"edgefl-*-{os.getpid()}-*")) - before
+    return f"{what}: left {stays}" if stays else ""
+
+
+def damaged(rng: random.Random, folder: Path) -> str:
+    """Bits, ranges and ends of an ended run's files are changed: found, and no other numbers are read."""
+    run = ran(folder / "run", method=rng.choice(["fedavg", "fedclassavg", "scaffold"]))
+    whole = _content(run)
+    for file in sorted(path for path in run.rglob("*") if path.is_file()):
+        content = file.read_bytes()
+        for changed in _changes(rng, content) if content else ():
+            file.write_bytes(changed)
+            found, after = True, whole
+            with suppress(UserError):
+                found = bool(verify(run))
+            with suppress(UserError):
+                after = _content(run)
+            # What is left of damaged sums may be true of less.
+            if not found and file.name != "SHA256SUMS":
+                return f"{file.relative_to(run)}: damage was not found"
+            if after != whole:
+                return f"{file.relative_to(run)}: other numbers were read"
+        file.write_bytes(content)
+    return "" if verify(run) == [] else "whole files are called damaged"
+
+
+def _changes(rng: random.Random, content: bytes) -> Iterator[bytes]:
+    for _ in range(2):
+        yield flipped(content, rng.randrange(8 * len(content)))
+        changed = zeroed(content, rng.randrange(len(content)), rng.choice([1, 16, 512, 4096]))
+        if changed != content:
+            yield changed
+    yield content[: rng.randrange(len(content))]
+
+
+def _content(run: Path) -> Any:
+    """A run's numbers and the tensors of its models."""
+    model = trained(run, DataAccess())
+    trees = {"server": model.server, **model.states}
+    tensors = {
+        (name, key): leaf.numpy().tobytes()
+        for name, tree in trees.items()
+        for key, leaf in flatten(tree).items()
+    }
+    return document(summaries([run])[0]), tensors
 
 
 def repeated(rng: random.Random, folder: Path) -> str:
@@ -197,7 +312,7 @@ def repeated(rng: random.Random, folder: Path) -> str:
     engine = rng.choice(["loop", "vmapped"])
     driver = _started(folder, engine, environment, 2)
     if driver.wait(_WAIT_S):
-        return f"{engine}, {environment}: {(folder / 'said').read_text(encoding='utf-8', errors='replace')}"
+        return f"{engine}, {environment}: {_said(folder)}"
     here = ran(folder / "here", engine)
     return "" if bits(folder / "run") == bits(here) else f"{engine}: other bits under {environment}"
 
@@ -263,7 +378,10 @@ Attempt = Callable[[random.Random, Path], str]
 # How often each is tried by default.
 KINDS: dict[str, tuple[Attempt, int]] = {
     "ended": (ended, 30),
-    "killed_worker": (killed_worker, 20),
+    "all_killed": (all_killed, 10),
+    "killed_worker": (killed_worker, 30),
+    "starved": (starved, 20),
+    "damaged": (damaged, 10),
     "repeated": (repeated, 20),
     "same_events": (same_events, 10),
     "flat_memory": (flat_memory, 1),

@@ -32,11 +32,10 @@ import simpy
 from edgefl.core.host import processor
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
-from edgefl.protocol import write_tree
 from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
 from edgefl.runs.run import RunInProgress
-from edgefl.store import Store
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.pool import Flow, Pool
 
@@ -193,9 +192,9 @@ def ran(made: Planned, plan_s: float) -> Figures:
     """Runs a plan into a new directory, as ``edgefl run --engine null`` does."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        store = Store.create(Path(folder) / "run", write_tree)
-        describe(made, store, "null")
-        store.begin()
+        with Store.planned(run := Path(folder) / "run") as store:
+            describe(made, store, "null")
+        store = Store.open(run)
         began, cpu_began_s = time.perf_counter(), time.process_time()
         RunInProgress(made.plan, store, None, Callbacks()).to_end()
         ended, cpu_s = time.perf_counter(), time.process_time() - cpu_began_s

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from edgefl.core.corners import Interval
 from edgefl.core.cost import Cost
 from edgefl.core.devices import Bounds
 from edgefl.core.link import Link
-from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between
+from edgefl.core.price import ENERGIES, Demand, above_idle_between
 from edgefl.core.totals import known
 from edgefl.planning.pricer import Pricer
+
+
+class Energy(NamedTuple):
+    """A job's ``ENERGIES``; None for unknown ones."""
+
+    receive_j: float | None
+    compute_j: float | None
+    transmit_j: float | None
+    tail_j: float | None
+    idle_j: float | None
+
+    joules = property(lambda self: None if None in self else sum(self))
 
 
 @dataclass(frozen=True)
@@ -26,7 +39,7 @@ class Price:
     compute_s = property(lambda self: self.demand.work_s)
     up_s = property(lambda self: self.demand.up_s)
     seconds = property(lambda self: self.down_s + self.compute_s + self.up_s)
-    energy = property(lambda self: Energy(*map(known, self.demand.energy())))
+    energy = property(lambda self: Energy(*map(known, self.demand.energy().values())))
 
     def between(self, figure: Callable[[Price], float | None]) -> Interval:
         """The bounds of a figure."""
@@ -35,9 +48,8 @@ class Price:
     def energy_between(self) -> dict[str, Interval]:
         """The bounds of the energy by phase."""
         ends = self.corners or (self, self)
-        found = {name: self.between(lambda one, of=name: getattr(one.energy, of)) for name in Energy._fields}
-        draws = ((one.compute_s, one.demand.compute_w, one.demand.idle_w) for one in ends)
-        return found | {"compute_j": above_idle_between(*(WorkingDraw(*draw) for draw in draws))}
+        found = {name: self.between(lambda one, of=name: getattr(one.energy, of)) for name in ENERGIES}
+        return found | {"compute_j": above_idle_between(*(one.demand for one in ends))}
 
 
 def priced(pricer: Pricer, cost: Cost, link: Link, steps: int = 0) -> Price:

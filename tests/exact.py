@@ -105,6 +105,11 @@ def hidden(model: dict[str, np.ndarray], x: np.ndarray) -> np.ndarray:
     return np.maximum(x @ model["w"].T + model["b"], 0)
 
 
+def logits(model: dict[str, np.ndarray], x: np.ndarray) -> np.ndarray:
+    """The logits (B, C) of samples (B, pixels)."""
+    return hidden(model, x) @ model["head"].T + model["bias"]
+
+
 def unit(rows: np.ndarray) -> np.ndarray:
     """Rows of length 1."""
     return rows / np.sqrt((rows**2).sum(axis=1, keepdims=True))
@@ -113,16 +118,3 @@ def unit(rows: np.ndarray) -> np.ndarray:
 def hot(labels: torch.Tensor, classes: int = CLASSES) -> np.ndarray:
     """Labels as rows of zeros and a one."""
     return np.eye(classes)[labels.numpy()]
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Row by row."""
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
-
-
-def stepped(model: dict[str, np.ndarray], x: np.ndarray, slope: np.ndarray, rate: float) -> None:
-    """An SGD step on the hidden layer, of the loss's slope at its output (B, l)."""
-    slope = slope * (hidden(model, x) > 0)
-    model["w"] -= rate * slope.T @ x
-    model["b"] -= rate * slope.sum(axis=0)

@@ -47,7 +47,7 @@ def spec(shape: tuple[int, ...]) -> Spec:
     """A dataset of images of a shape; each channel has its own mean and deviation."""
     mean = tuple(0.3 + 0.1 * channel for channel in range(shape[0]))
     std = tuple(0.2 + 0.05 * channel for channel in range(shape[0]))
-    return Spec("made", shape, CLASSES, 64, 64, tuple("abcdefghij"), mean, std)
+    return Spec("made", shape, 64, 64, tuple("abcdefghij"), mean, std)
 
 
 def images(shape: tuple[int, ...], count: int = 64) -> tuple[Tensor, Tensor]:

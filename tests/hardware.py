@@ -5,7 +5,7 @@ from __future__ import annotations
 from plans import sourced
 
 from edgefl.core.cost import DENSE, Kernel
-from edgefl.core.devices import Systolic
+from edgefl.core.devices.systolic import Systolic
 
 
 def array(

@@ -24,6 +24,8 @@ KEPT = {}
 class Params(MethodParams):
     """None."""
 
+    NEUTRAL = {}
+
     def build(self, site):
         method = fedavg.Params().build(site)
         (train,) = method.exchanges

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from history import Event, JobRecord, history
 
 from edgefl.core.clients import Clients
 from edgefl.core.cost import ELEMENTWISE, FORWARD, Cost, Kernel, Work
-from edgefl.core.devices import Battery, Roofline
+from edgefl.core.devices import Battery
+from edgefl.core.devices.roofline import Roofline
 from edgefl.core.event import TAIL, ServerEvent
 from edgefl.core.fleet import Cell, Fleet, FleetMember
 from edgefl.core.link import Link
@@ -132,7 +132,7 @@ def plan(
         batteries=tuple(batteries),
         throttling=tuple(throttling),
     )
-    refusals = tuple(Refusal(client, "board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused)
+    refusals = {client: Refusal("board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused}
     fleet = Fleet(members=(FleetMember(device="board", link="cable"),), jitter=jitter or Fixed(), **dynamics)
     return Plan(scenario, clients, tuple(table), fleet, refusals)
 
@@ -143,21 +143,11 @@ def with_server(plan_: Plan, **settings) -> Plan:
     return replace(plan_, scenario=plan_.scenario.model_copy(update={"server": server}))
 
 
-def play(plan_: Plan, feedback=lambda _: Feedback()) -> tuple[list[Event], list[Need]]:
-    """Runs a plan; ``feedback`` answers each need."""
-    events, needs, _ = played(plan_, feedback)
-    return events, needs
-
-
-def played(plan_: Plan, feedback=lambda _: Feedback()) -> tuple[list[Event], list[Need], list[JobRecord]]:
-    """Runs a plan: its events, its needs, and its jobs in the order in which they ended."""
-    server, needs, rows = told(plan_, feedback)
-    events, jobs = history(plan_, server, [rows])
-    return events, needs, jobs
-
-
 def told(plan_: Plan, feedback=lambda _: Feedback()) -> tuple[list[ServerEvent], list[Need], np.ndarray]:
-    """Runs a plan: the server's events, its needs, and its jobs as rows in the order in which they ended."""
+    """Runs a plan: the server's events, its needs, and its jobs as rows in the order in which they ended.
+
+    ``feedback`` answers each need.
+    """
     return told_all(plan_, feedback)[:3]
 
 

@@ -12,7 +12,8 @@ from edgefl.core.plan import Plan
 from edgefl.planning.plan import Planned
 from edgefl.runs.describing import describe
 from edgefl.runs.run import RunInProgress
-from edgefl.store import Reader, Store
+from edgefl.store.reader import Reader
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.needs import Feedback
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import edgefl
 from edgefl.runs.results import RunResult
-from edgefl.store import COLUMNS, read
+from edgefl.store.reader import read
+from edgefl.store.schema import COLUMNS
 
 # Rows that name files.
 FILES = {"versions", "states", "outcomes", "checkpoints"}
@@ -31,7 +32,7 @@ def rows(folder: Path) -> dict[str, Any]:
             if table not in FILES and table != "meta"
         }
         facts = {key: value for key, value in reader.meta.items() if key not in _OWN and "host_" not in key}
-        return {**tables, "meta": facts, "plan": reader.resolved()}
+        return {**tables, "meta": facts, "plan": reader.document.data}
 
 
 def assert_same(replay: Path, fresh: Path) -> None:

@@ -10,8 +10,9 @@ import torch
 from damage import verify
 
 from edgefl.protocol import Tree, flatten, read_tree
-from edgefl.store import Reader, event_hash, read
+from edgefl.store.events import event_hash
 from edgefl.store.locks import LOCK
+from edgefl.store.reader import Reader, read
 from edgefl.store.schema import STORED
 
 # Facts of the machine, of the process and of how often it is saved, which a resumed run may have others of.

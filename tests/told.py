@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plans import plan, played, prices
+import numpy as np
+import plans
+from plans import plan, prices
 
 from edgefl.core import catalogue
-from edgefl.core.event import Kind
+from edgefl.core.event import ENDINGS, Kind
 from edgefl.world.needs import Evaluate, Feedback
 
 
@@ -49,24 +51,27 @@ def told(table, policy, params=None, *, choice=None, feedback=lambda _: Feedback
         choice = catalogue.load("selectors", settings["selector"]).Params(**(choice or {}))
     params = catalogue.load("policies", policy).Params(**(params or {}))
     plan_ = plan([table], policy=policy, params=params, choice=choice, **settings)
-    return _told(*played(plan_, feedback))
+    return _told(*plans.told(plan_, feedback))
 
 
-def _told(events, needs, records) -> Told:
+def _told(events, needs, rows) -> Told:
     merges = [need for need in needs if not isinstance(need, Evaluate)]
     scores = [f"{need.t_s:g}: {need.version}" for need in needs if isinstance(need, Evaluate)]
     server = [event for event in events if event.kind in {Kind.MERGED, Kind.EVALUATED}]
     assert [(event.t_s, event.version) for event in server] == [(need.t_s, need.version) for need in needs]
-    jobs = [_job(record) for record in sorted(records, key=lambda record: record.job.id)]
+    jobs = [_job(row) for row in np.sort(rows, order="job")]
     return Told(jobs, [_merge(need) for need in merges], scores)
 
 
-def _job(record) -> str:
-    stations = record.dispatched, record.received, record.worked, record.arrived
-    passed = " ".join("-" if event is None else f"{event.t_s:g}" for event in stations)
-    ending = record.ending if record.into is None else f"{record.ending} {record.into}"
-    steps = f" {record.job.steps} steps," if record.job.steps else ""
-    return f"c{record.job.client} of {record.job.version}: {passed},{steps} {ending} at {record.ended.t_s:g}"
+def _job(row) -> str:
+    stations = (row[name] for name in ("dispatched_s", "received_s", "worked_s", "arrived_s"))
+    passed = " ".join("-" if np.isnan(t_s) else f"{t_s:g}" for t_s in stations)
+    ending, into = ENDINGS[row["ending"]], row["into_version"]
+    steps = f" {row['steps']} steps," if row["steps"] else ""
+    return (
+        f"c{row['client']} of {row['version']}: {passed},{steps} {ending}{f' {into}' if into >= 0 else ''} "
+        f"at {row['ended_s']:g}"
+    )
 
 
 def _merge(need) -> str:

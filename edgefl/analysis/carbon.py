@@ -20,7 +20,7 @@ from edgefl.analysis.run import Run
 from edgefl.analysis.sums import Usage
 from edgefl.core import draws
 from edgefl.core.arrays import Floats, Ints
-from edgefl.core.corners import Corner, Interval, at_corner, has_interval
+from edgefl.core.corners import Interval, at_corners, has_interval
 from edgefl.core.piecewise import Piecewise
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
@@ -61,7 +61,7 @@ def _emissions(
     run: Run, carbon: Carbon, grid: Intensities, sums: Sequence[Sums], until: BilledUntil
 ) -> dict[str, Amount]:
     """What was emitted, of sums: the run's, and where there are bounds, those at both corners."""
-    records = (carbon, at_corner(carbon, Corner.CHEAP), at_corner(carbon, Corner.COSTLY))
+    records = (carbon, *at_corners(carbon))
     ends_s = (until.t_s, *until.corners)
     every = [
         _components(run, record, grid, own, until.t_s, end_s)

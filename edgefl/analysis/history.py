@@ -17,7 +17,7 @@ from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.steps import batch_sizes
 from edgefl.core.totals import EnergyTotal
-from edgefl.store import read_traced
+from edgefl.store.plans import read_traced
 
 _SQL = """
 SELECT model = 'personal', version, round, down_bytes + up_bytes, energy_known, energy_clients,

@@ -185,7 +185,7 @@ class Repriced:
         up = np.where(done[2] < 1, self._so_far(up, done[2], sent), up)
         powered_s = times(some.full_power_s, done[1])
         charges = demand.charges((receive_s, work_s, transmit_s), (down, up), powered_s)
-        parts = [part for charge in charges for part in charge]
+        parts = [part for stage in zip(*charges, strict=True) for part in stage]
         return sum(float(np.sum(part)) for part in (*parts, *_tails_j(chunk, until_s)))
 
     def by_job(self, t_s: float) -> Iterator[tuple[slice, Taken]]:
@@ -196,7 +196,7 @@ class Repriced:
             some = chunk.some
             moved = some.jobs.down_bytes, some.jobs.up_bytes
             charges = some.demand.charges(some.busy_s, moved, some.full_power_s)
-            receive_j, work_j, transmit_j = (active_j + idle_j for active_j, idle_j in charges)
+            receive_j, work_j, transmit_j = map(np.add, *charges)
             tails_j = _tails_j(chunk, t_s if then_s is None else then_s)
             yield places, Taken((receive_j, work_j, transmit_j), tails_j, some.busy_s)
 

@@ -14,7 +14,8 @@ from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.corners import Interval
 from edgefl.core.event import joules
 from edgefl.core.plan import Prices
-from edgefl.store import Reader, read_prices
+from edgefl.store.plans import read_prices
+from edgefl.store.reader import Reader
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from edgefl.planning.sensitivity import (
     check_factor,
     study,
 )
-from edgefl.store import read
+from edgefl.store.reader import read
 
 
 def of_groups(groups: Sequence[SeedGroup], factor: float, *, whole: bool = False) -> Sensitivity:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 
 
 def dotted(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -25,7 +25,7 @@ def settings_of(reader: Reader) -> tuple[dict[str, Any], str]:
     Raises:
         UserError: ``plan.yaml`` is missing or damaged.
     """
-    resolved = reader.resolved()
+    resolved = dict(reader.document.data)
     scenario = resolved.pop("scenario")
     return dotted(scenario), hashlib.sha256(canonical(resolved).encode()).hexdigest()[:16]
 

@@ -24,7 +24,9 @@ from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL, document
 from edgefl.core.errors import UserError, nearest, quoted, short
 from edgefl.core.merging import MergeCost
-from edgefl.store import Reader, event_hash, lost_from, read, runs_in
+from edgefl.store.events import event_hash
+from edgefl.store.folders import lost_from, runs_in
+from edgefl.store.reader import Reader, read
 
 Record = TypeVar("Record")
 

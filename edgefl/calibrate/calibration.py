@@ -18,7 +18,8 @@ from edgefl.calibrate.record import Machine, this_machine
 from edgefl.calibrate.suites import COPY
 from edgefl.calibrate.workloads import FIT, ForwardPass, MethodStep
 from edgefl.core import catalogue
-from edgefl.core.devices import Board, Roofline
+from edgefl.core.devices import Board
+from edgefl.core.devices.roofline import Roofline
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call

@@ -27,7 +27,7 @@ from typer import Argument, Option
 
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.notes import passed_to
-from edgefl.core.user_code import Terminated, asked, explained, hints_of, internal, of_path
+from edgefl.core.user_code import Terminated, asked, explained, internal, of_path
 from edgefl.show.answers import WIDTH, Shown, Steps, plain_console
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def command(*examples: str, as_json: bool = True) -> Callable[[Callable[P, A]], 
         public, doc = asked(function), inspect.cleandoc(function.__doc__ or "")
         given = inspect.signature(function).parameters
         typed, plain, words = [], dict(given), []
-        for name, hint in hints_of(function).items():
+        for name, hint in inspect.get_annotations(function, eval_str=True).items():
             if not hasattr(hint, "__metadata__"):
                 continue
             kind, info, *others = get_args(hint)

@@ -30,7 +30,8 @@ from edgefl.show.table import cut
 
 if TYPE_CHECKING:
     from edgefl.runs.replaying import Fleets, Replay
-    from edgefl.store import Reader, Removal
+    from edgefl.store.reader import Reader
+    from edgefl.store.removal import Removal
 
 # Of files that stay, and of runs that go, so many are named.
 _NAMED = 10
@@ -76,7 +77,7 @@ def rm(paths: RunFolders, yes: Annotated[bool, Option("--yes", "-y", help="Do no
     What is in progress is never removed, and files that edgefl did not write stay.
     """
     from edgefl.core.units import show_bytes, show_count
-    from edgefl.store import removals, remove
+    from edgefl.store.removal import removals, remove
 
     found = removals(paths)
     for one in found:
@@ -93,12 +94,13 @@ def rm(paths: RunFolders, yes: Annotated[bool, Option("--yes", "-y", help="Do no
 def _ask(found: Sequence[Removal]) -> None:
     """Says what is to go and asks whether to; a ``UserError`` if there is nobody to ask, ``Exit`` for no."""
     from edgefl.core.units import show_bytes, show_count
+    from edgefl.store.removal import size_of
 
     count = sum(len(one.runs) for one in found)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         hint = "confirm with --yes where there is no terminal to ask on"
         raise UserError(f"{show_count(count, 'run')} would be removed; nothing was", where="RUN", hint=hint)
-    each = ((one.folder, show_count(len(one.runs), "run"), show_bytes(one.size_bytes)) for one in found)
+    each = ((one.folder, show_count(len(one.runs), "run"), show_bytes(size_of(one.folder))) for one in found)
     for text in cut([f"{folder}: {runs}, {size}" for folder, runs, size in each], _NAMED):
         stderr().print(text, soft_wrap=True)
     stderr().print(f"Remove {show_count(count, 'run')}? [y/N]", end=" ")
@@ -125,7 +127,7 @@ def replay(
         Path | None,
     ] = None,
     steps: Steps = quiet,
-) -> Replay:
+) -> "Replay":  # noqa: UP037 - the module is not loaded where annotations are read
     """Cost what runs have learned on other fleets, without data and without training.
 
     Accuracies are those of the runs; times, bytes and energies are those of the same learning elsewhere.
@@ -140,7 +142,7 @@ def replay(
     from edgefl.runs.replaying import Replayer, each_fleet, fleet_name
     from edgefl.runs.results import folders_of
     from edgefl.show.compare import NotReplayed
-    from edgefl.store import runs_in
+    from edgefl.store.folders import runs_in
 
     given = as_overrides(overrides, link=link)
     folders = list({run.resolve(): run for each in folders_of(runs) for run in runs_in(each)}.values())
@@ -153,7 +155,7 @@ def replay(
     pairs = [(folder, each) for each in fleets for folder in folders]
     refused: list[NotReplayed] = []
     mistakes: list[UserError] = []
-    with Replayer(None if out is None else Path(out)) as replayer:
+    with Replayer(None if out is None else Path(out), alone=len(pairs) == 1) as replayer:
         for number, (folder, each) in enumerate(pairs):
             name = fleet_name(each.value.data) if each else None
             steps(f"replaying {folder}{f' on {name}' if name else ''}", number, len(pairs))
@@ -255,7 +257,7 @@ def timeline(
     needs("perfetto", "timelines need", "timeline")
     from edgefl.show.perfetto.build import write_timeline
     from edgefl.show.perfetto.choice import SUFFIXES, TimelineChoice, run_of, timeline_name
-    from edgefl.store import read
+    from edgefl.store.reader import read
 
     folder = run_of(run)
     name = timeline_name(folder)
@@ -356,7 +358,7 @@ def table(
     from edgefl.core.outputs import check_out
     from edgefl.core.units import show_bytes
     from edgefl.show.frames import sources, to_csv, to_parquet
-    from edgefl.store import check_table
+    from edgefl.store.reader import check_table
 
     def named(reader: Reader, _: Any) -> tuple[str, Path, Mapping[str, Any]]:
         return reader.meta["name"], reader.folder, settings_of(reader)[0]

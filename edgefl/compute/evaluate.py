@@ -82,9 +82,7 @@ def personal(
     Args:
         predictors: client -> its model.
         trained: client -> whether it has trained.
-        clients: whom to score.
         tests: each client's test indices.
-        scorer: of a predictor at some indices.
         shared: trees that many clients' weights consist of, and that are in memory anyway.
     """
     scored = [client for client in clients if len(tests[client])]

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
-from torch import Tensor
 
 from edgefl.core.event import TrainingJob
 from edgefl.data.batching import Together
+from edgefl.data.federation import Federation
 from edgefl.protocol import Batch, Ctx, Fold, Payload, Phase, Tree, leaves
 
 
@@ -86,24 +86,23 @@ class Trainer(Protocol):
         self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]
     ) -> list[tuple[TrainingJob, ...]]:
         """Divides jobs into units, the same on every machine; a unit is trained at once."""
-        ...
 
     def work(self, group: Group) -> Iterable[Outcome]:
         """Trains one unit; one outcome a job, in any order."""
-        ...
 
 
 class Setup(NamedTuple):
     """What a worker needs for all units.
 
     Attributes:
-        build: (settings, tensors) -> an object whose ``group`` makes a group of jobs, their server versions
-            and their clients' states; a function that every process can import.
+        build: (settings, federation) -> an object whose ``group`` makes a group of jobs, their server
+            versions and their clients' states; a function that every process can import.
+        federation: without test images.
     """
 
-    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], Any]
+    build: Callable[[Mapping[str, Any], Federation], Any]
     settings: Mapping[str, Any]
-    tensors: Mapping[str, Tensor]
+    federation: Federation
     trainer: Trainer
 
 
@@ -116,15 +115,10 @@ class EngineContext(Protocol):
 
     def group(self, jobs: Sequence[TrainingJob]) -> Group:
         """Jobs of one kind with everything their folds need."""
-        ...
 
-    def begins(self, job: TrainingJob) -> Tree | None:
-        """The state that a job begins with."""
-        ...
+    def begins(self, job: TrainingJob) -> Tree | None: ...
 
-    def setup(self, trainer: Trainer) -> Setup:
-        """What workers need."""
-        ...
+    def setup(self, trainer: Trainer) -> Setup: ...
 
 
 class Engine(ABC):

@@ -51,7 +51,6 @@ class Sizes(NamedTuple):
     """Payloads on the wire: (payload, reference that both ends have) -> bytes by part, each way.
 
     Attributes:
-        down, up: the sizes.
         coded: whether a payload's values are changed on the way down and on the way up.
     """
 

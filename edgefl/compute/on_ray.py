@@ -26,14 +26,14 @@ from typing import Any, NamedTuple
 import ray
 import torch
 from ray.exceptions import RayError
-from torch import Tensor
 
 from edgefl.compute.job import EngineContext, Setup
 from edgefl.compute.parallel import Order, Parallel, unit
-from edgefl.compute.trees import read, write
+from edgefl.compute.trees import read, sweep, write
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.host import cores
+from edgefl.data.federation import Federation
 
 _ANSWER_S = 5.0
 _HOW = "start one with `ray start --head`, or omit engine.address to start one for this run"
@@ -43,11 +43,7 @@ class Objects(NamedTuple):
     """Trees in Ray's object store, which frees those without references."""
 
     def put(self, tree: Any) -> Any:
-        """Places a tree.
-
-        Raises:
-            RunError: the store is full.
-        """
+        """Raises a ``RunError`` where the store is full."""
         try:
             write(tree, stream := io.BytesIO())
             return ray.put(stream.getvalue())
@@ -77,11 +73,11 @@ class Build:
         folders: of each directory on the driver's ``EDGEFL_PATH``, its files of components by their paths.
     """
 
-    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], Any]
+    build: Callable[[Mapping[str, Any], Federation], Any]
     versions: str
     folders: Sequence[Mapping[str, bytes]]
 
-    def __call__(self, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Any:
+    def __call__(self, settings: Mapping[str, Any], federation: Federation) -> Any:
         """Builds it, with the user's components where the catalogue looks for them.
 
         Raises:
@@ -92,7 +88,7 @@ class Build:
                 f"the cluster's {platform.node()} has {versions()}, the driver has {self.versions}",
                 hint="install the same versions on every computer of the cluster",
             )
-        root = Path(tempfile.mkdtemp(prefix="edgefl-"))
+        root = Path(tempfile.mkdtemp(prefix=sweep()))
         atexit.register(shutil.rmtree, root, ignore_errors=True)
         for nth, files in enumerate(self.folders):
             for place, content in files.items():
@@ -100,7 +96,7 @@ class Build:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
         os.environ["EDGEFL_PATH"] = os.pathsep.join(map(str, sorted(root.iterdir())))
-        return self.build(settings, tensors)
+        return self.build(settings, federation)
 
 
 def far_unit(setup: list[Any], order: Order) -> Any:

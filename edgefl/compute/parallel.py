@@ -54,13 +54,11 @@ class Trees(Hashable, Protocol):
 
     def put(self, tree: Any, /) -> Any:
         """Places a tree where others can read it, and says where."""
-        ...
 
     def get(self, ref: Any, /) -> Any: ...
 
     def drop(self, ref: Any, /) -> None:
         """Frees what ``put`` placed; readers keep what they have."""
-        ...
 
 
 def unit(trees: Trees, setup: Any, order: Order) -> Any:
@@ -75,8 +73,8 @@ def unit(trees: Trees, setup: Any, order: Order) -> Any:
 
 @lru_cache(maxsize=1)
 def _prepared(trees: Trees, setup: Any) -> tuple[Callable[..., Group], Trainer]:
-    build, settings, tensors, trainer = trees.get(setup)
-    return build(settings, tensors).group, trainer
+    build, settings, federation, trainer = trees.get(setup)
+    return build(settings, federation).group, trainer
 
 
 class Parallel(Engine):
@@ -101,7 +99,7 @@ class Parallel(Engine):
         """Has a worker call ``unit``."""
 
     def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
-        """Trains jobs; raises a ``RunError`` where the worker of a unit died three times."""
+        """Raises a ``RunError`` where the worker of a unit died three times."""
         self._publish({job.version for job in jobs})
         waiting = deque((1, unit) for unit in self._trainer.units(jobs, self._context.size))
         flying: dict[Future[Any], tuple[int, Order]] = {}
@@ -163,7 +161,7 @@ class Processes(Parallel):
     def __init__(self, context: EngineContext, setup: Setup, workers: int) -> None:
         self._workers = workers
         with _apart():
-            files = Files.fresh(sum(leaf.nbytes for leaf in setup.tensors.values()))
+            files = Files.fresh(setup.federation.nbytes)
             # Also when every process is killed.
             resource_tracker.register(str(files.folder), "folder")
             self._remove = weakref.finalize(self, _removed, files)
@@ -211,7 +209,6 @@ def _apart() -> Iterator[None]:
 
 
 def _begin(driver: int) -> None:
-    """A worker's start."""
     torch.set_num_threads(1)
     keep_freed_memory()
     # A worker's memory grows with its largest unit: that is no leak, for which loky would replace it.

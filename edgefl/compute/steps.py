@@ -30,8 +30,7 @@ def training_step(
     """The kernels of one training step: forward, cross-entropy, backward and update.
 
     Args:
-        make: makes the network, x (B, *shape) -> logits (B, C).
-        batch: B.
+        make: makes the network, x (batch, *shape) -> logits (batch, C).
         last_layer: whether only the module with the last parameters is trained, the others being frozen; in
             training mode all the same, as fine-tuning scripts leave them.
 

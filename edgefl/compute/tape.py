@@ -134,7 +134,6 @@ def _refused(func: Any, args: Sequence[Any]) -> bool:
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Tensor]:
-    """What an operator writes to."""
     if func in _NORMS and args[5]:
         yield from tensors(args[3:5])
     for place, argument in enumerate(func._schema.arguments):  # noqa: SLF001 - there is no public way

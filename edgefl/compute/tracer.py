@@ -15,8 +15,9 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
 from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel
-from edgefl.protocol import Carry, is_carry, leaves
+from edgefl.protocol import Carry, leaves
 from edgefl.protocol.modules import layer_of
+from edgefl.protocol.training import is_carry
 from edgefl.protocol.whole import Dispatched
 
 PARAMETERS = "parameters"
@@ -103,7 +104,6 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
             self._nodes.setdefault(number, layer)
 
     def _layer(self) -> str:
-        """The layer that the operator belongs to."""
         node: Any = torch._C._current_autograd_node()  # noqa: SLF001 - there is no public way
         if node is not None:
             return self._nodes.get(node._sequence_nr(), OUTSIDE)  # noqa: SLF001 - as above

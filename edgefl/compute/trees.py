@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from uuid import uuid4
 
+import psutil
 import torch
 from torch import Tensor
 
@@ -43,6 +44,23 @@ def _own(leaf: Any) -> Any:
     return leaf.detach() if whole else leaf.detach().clone(memory_format=torch.contiguous_format)
 
 
+def sweep() -> str:
+    """Removes the folders of processes that were killed, as all are where a cluster's job ends.
+
+    Returns:
+        What the names of this process's folders begin with, by which they are found.
+    """
+    # A process's number is one in its own namespace, such as a container's.
+    space = Path("/proc/self/ns/pid")
+    begin = f"edgefl-{space.stat().st_ino if space.exists() else 0}-"
+    for place in (_SHARED_MEMORY, Path(tempfile.gettempdir())):
+        for left in place.glob(f"{begin}*"):
+            number = left.name.split("-")[2]
+            if number.isdecimal() and not psutil.pid_exists(int(number)):
+                shutil.rmtree(left, ignore_errors=True)
+    return f"{begin}{os.getpid()}-"
+
+
 class Files(NamedTuple):
     """Trees as files in a folder, for processes of one machine."""
 
@@ -51,17 +69,13 @@ class Files(NamedTuple):
     @classmethod
     def fresh(cls, needed_bytes: int) -> Files:
         """A fresh folder: in shared memory where that has room for what is always there, and ample."""
+        prefix = sweep()
         free = shutil.disk_usage(_SHARED_MEMORY).free if _SHARED_MEMORY.is_dir() else 0
         parent = _SHARED_MEMORY if free > _FREE_BYTES + _AMPLE * needed_bytes else None
-        # By its name one sees whose a folder is that was left.
-        return cls(Path(tempfile.mkdtemp(prefix=f"edgefl-{os.getpid()}-", dir=parent)))
+        return cls(Path(tempfile.mkdtemp(prefix=prefix, dir=parent)))
 
     def put(self, tree: Any) -> Path:
-        """Writes a tree.
-
-        Raises:
-            RunError: the folder has no room.
-        """
+        """Raises a ``RunError`` where the folder has no room."""
         path = self.folder / uuid4().hex
         try:
             with path.open("wb") as file:

@@ -35,22 +35,11 @@ from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
 from edgefl.data.batching import Together
-from edgefl.protocol import (
-    BUFFERS,
-    Batch,
-    Carry,
-    Ctx,
-    GradientStep,
-    Payload,
-    Phase,
-    Tree,
-    Within,
-    chance,
-    is_carry,
-    unstacked,
-)
+from edgefl.protocol import BUFFERS, Batch, Carry, Ctx, GradientStep, Payload, Phase, Tree, Within, chance
 from edgefl.protocol.chance import At
 from edgefl.protocol.sample_losses import unmeasured
+from edgefl.protocol.training import is_carry
+from edgefl.protocol.trees import unstacked
 
 
 class Vmapped:

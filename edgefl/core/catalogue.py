@@ -20,16 +20,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from edgefl.core.errors import (
-    EdgeflError,
-    UnknownNameError,
-    UserError,
-    in_one_line,
-    nearest,
-    one_of,
-    short,
-)
+from edgefl.core.errors import EdgeflError, UnknownNameError, UserError, in_one_line, nearest, one_of, short
 from edgefl.core.notes import note
 from edgefl.core.user_code import LOADED, user_code
 
@@ -71,7 +64,6 @@ class Entry:
 
     Attributes:
         name: the file's name without suffix; a scenario's name includes its folders.
-        path: the file.
         module: the module's dotted name if the file is part of the package, else "".
         here: whether it is the working directory's.
     """
@@ -119,13 +111,10 @@ def user_files() -> list[dict[str, bytes]]:
 
 
 def user_file(file: str) -> Path:
-    """The absolute path of a data file that a scenario or a fleet names.
-
-    Args:
-        file: its path, relative to the working directory or to a directory on EDGEFL_PATH.
+    """The absolute path of a data file, looked for in the working directory and those on EDGEFL_PATH.
 
     Raises:
-        PydanticCustomError: there is none.
+        UnknownNameError: there is none.
     """
     for folder in (Path(), *user_folders()):
         # A name that is too long, or the home of nobody, is no file either.
@@ -133,23 +122,16 @@ def user_file(file: str) -> Path:
             path = folder / Path(file).expanduser()
             if path.is_file():
                 return path.absolute()
-    from pydantic_core import PydanticCustomError
-
-    context = {
-        "what": f"no file {short(file)!r}",
-        "hint": "give a path relative to the working directory or to a directory on EDGEFL_PATH",
-    }
-    raise PydanticCustomError("unknown_name", "{what}", context)
+    hint = "give a path relative to the working directory or to a directory on EDGEFL_PATH"
+    raise UnknownNameError(f"no file {short(file)!r}", hint=hint)
 
 
 def entries(kind: str) -> Mapping[str, Entry]:
     """All components of one kind, by name.
 
     Raises:
-        UserError: the kind is unknown, or two files have one name.
+        UserError: two files have one name.
     """
-    if kind not in KINDS:
-        raise UnknownNameError(f"unknown kind {kind!r}", hint=nearest(kind, KINDS))
     found = dict(_shipped(kind))
     for folder in user_folders():
         for entry in _scan(kind, folder / _INSIDE.get(kind, kind)):
@@ -288,10 +270,10 @@ def singular(kind: str) -> str:
     return {"policies": "policy"}.get(kind, kind.removesuffix("s"))
 
 
-def base_of(kind: str) -> tuple[str, str]:
-    """The class that a kind's Params derive from: its module and its name."""
+def base_of(kind: str) -> Any:
+    """The class that a kind's Params derive from."""
     folder, name = _CODE[kind]
-    return f"edgefl.{folder.replace('/', '.')}", name
+    return getattr(importlib.import_module(f"edgefl.{folder.replace('/', '.')}"), name)
 
 
 def load(kind: str, name: str, *, where: str = "") -> ModuleType:
@@ -341,9 +323,7 @@ def summary(entry: Entry) -> str:
     if entry.path.suffix == ".py":
         try:
             doc = ast.get_docstring(ast.parse(content)) or ""
-        except SyntaxError as error:
-            return f"(not valid Python: {error.msg}, line {error.lineno})"
-        except ValueError as error:
+        except (SyntaxError, ValueError) as error:
             return f"(not valid Python: {error})"
         return doc.split("\n", 1)[0].strip()
     text = content.decode(errors="replace")

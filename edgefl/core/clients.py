@@ -52,7 +52,6 @@ class Clients:
         return self.taken(np.unique(self.kind, return_index=True)[1])
 
     def taken(self, places: Sequence[int] | Ints) -> Clients:
-        """Some of them."""
         columns = (field.name for field in fields(self) if isinstance(getattr(self, field.name), np.ndarray))
         return replace(self, **{name: getattr(self, name)[places] for name in columns})
 

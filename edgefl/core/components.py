@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib import import_module
 from types import ModuleType
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import (
     ConfigDict,
@@ -54,17 +53,17 @@ class OfKind:
 
     def read(self, value: Any, info: ValidationInfo) -> Any:
         """The component that plain data name, as its file's ``Params``."""
-        if value is None or (isinstance(value, Strict) and type(value) is not Component):
+        if value is None or isinstance(value, Strict):
             return value
         given = {self.key: value} if isinstance(value, str) else value
-        given = {"name": value.name} if isinstance(value, Component) else given
         if not isinstance(given, Mapping):
             raise PydanticCustomError(
                 "component", "Input should be a name, or a mapping with a name and parameters"
             )
         name = given.get(self.key, self.default)
         if not isinstance(name, str) or not name:
-            raise _at(self.key, name, "a_name" if name else "missing", "Input should be a name")
+            problem = PydanticCustomError("name", "Input should be a name") if name else "missing"
+            raise self._at_key(name, problem)
         if self.kind == "datasets" and "/" in name:
             # A folder of images is a dataset by its path.
             given, name = {"path": name, **given}, "folder"
@@ -73,9 +72,15 @@ class OfKind:
         try:
             entry = catalogue.find(self.kind, name)
         except UnknownNameError as error:
-            raise _unknown(error, self.key if isinstance(value, Mapping) else "", name) from None
+            if isinstance(value, str):
+                raise
+            raise self._at_key(name, "value_error", error=error) from None
         params = params_of(self.kind, catalogue.module_of(self.kind, entry))
         return params.model_validate({**given, self.key: entry.name}, context=info.context)
+
+    def _at_key(self, name: Any, problem: str | PydanticCustomError, **context: Any) -> ValidationError:
+        details = InitErrorDetails(type=problem, loc=(self.key,), input=name, ctx=context)
+        return ValidationError.from_exception_data("component", [details])
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Reads with the file's record, and checks that it is one of the field's type."""
@@ -86,29 +91,18 @@ class OfKind:
         return {"component": self.kind, "default_name": self.default}
 
 
-def _at(key: str, value: Any, kind: str, words: str, **context: str) -> ValidationError:
-    """A mistake under a key, or at the value itself."""
-    error = "missing" if kind == "missing" else PydanticCustomError(kind, words, context)
-    details = InitErrorDetails(type=error, loc=(key,) if key else (), input=value)
-    return ValidationError.from_exception_data("component", [details])
-
-
-def _unknown(error: UnknownNameError, key: str, value: Any) -> ValidationError:
-    return _at(key, value, "unknown_name", "{what}", what=error.what, hint=error.hint)
-
-
 def params_of(kind: str, module: ModuleType) -> type[Component]:
     """The record of a component's parameters, whose methods are what it does.
 
     Raises:
         UserError: it is no record of its kind, or lacks a method.
     """
-    package, base = catalogue.base_of(kind)
-    known, found = getattr(import_module(package), base), getattr(module, "Params", None)
+    base, found = catalogue.base_of(kind), getattr(module, "Params", None)
     one, where = f"this {catalogue.singular(kind)}", str(module.__file__)
     hint = "docs/extending.md has an example of each kind"
-    if not (isinstance(found, type) and issubclass(found, known)):
-        raise UserError(f"{one} has no class Params derived from {package}.{base}", where=where, hint=hint)
+    if not (isinstance(found, type) and issubclass(found, base)):
+        what = f"{one} has no class Params derived from {base.__module__}.{base.__name__}"
+        raise UserError(what, where=where, hint=hint)
     if lacks := ", ".join(map(repr, sorted(getattr(found, "__abstractmethods__", ())))):
         raise UserError(f"the Params of {one} lack {lacks}", where=where, hint=hint)
     return found
@@ -144,13 +138,9 @@ class NameOf:
         # Those of a record that is made in Python are what its maker says.
         if info.context in (None, RECORDED):
             return name
-        try:
-            return as_its_file(self.kind, name, _OWN.get().get(self.kind, ()))
-        except UnknownNameError as error:
-            raise _unknown(error, "", name) from None
+        return as_its_file(self.kind, name, _OWN.get().get(self.kind, ()))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A text, and then a known one."""
         return core_schema.with_info_after_validator_function(self._read, handler(source))
 
 
@@ -180,33 +170,15 @@ def component(kind: str, value: Any, document: Document, path: Sequence[str | in
     return validate(one, value, document, path)
 
 
-_DEFAULT = Field(validate_default=True)
+DEFAULT = Field(validate_default=True)
+"""Annotates a field whose default is a component's name."""
 
-AnyMethod: TypeAlias = Annotated[Any, OfKind("methods"), _DEFAULT]
-AnyModel: TypeAlias = Annotated[Any, OfKind("models")]
-AnyPolicy: TypeAlias = Annotated[Any, OfKind("policies"), _DEFAULT]
-AnySelector: TypeAlias = Annotated[Any, OfKind("selectors"), _DEFAULT]
-AnyCodec: TypeAlias = Annotated[Any, OfKind("codecs"), _DEFAULT]
-AnyDataset: TypeAlias = Annotated[Any, OfKind("datasets")]
-AnyPartition: TypeAlias = Annotated[Any, OfKind("partitions"), _DEFAULT]
+AnyMethod: TypeAlias = Annotated[Any, OfKind("methods"), DEFAULT]
 AnyAugmentation: TypeAlias = Annotated[Any, OfKind("augmentations")]
-AnyMeasure: TypeAlias = Annotated[Any, OfKind("measures")]
-AnyEngine: TypeAlias = Annotated[Any, OfKind("engines", "auto"), _DEFAULT]
 
-
-def many(value: Any) -> str:
-    """Whether a value is a list or one alone; the tag of a union of both."""
-    return "<many>" if isinstance(value, list | tuple) else "<one>"
-
-
-AnyModels: TypeAlias = Annotated[
-    Annotated[AnyModel, Tag("<one>")] | Annotated[tuple[AnyModel, ...], Field(min_length=1), Tag("<many>")],
-    Discriminator(many),
-    _DEFAULT,
-]
-AnyAugmentations: TypeAlias = Annotated[
-    Annotated[AnyAugmentation, Tag("<one>")]
-    | Annotated[tuple[AnyAugmentation, ...], Field(min_length=1), Tag("<many>")],
-    Discriminator(many),
-    _DEFAULT,
+One = TypeVar("One")
+OneOrMany: TypeAlias = Annotated[
+    Annotated[One, Tag("<one>")] | Annotated[tuple[One, ...], Field(min_length=1), Tag("<many>")],
+    Discriminator(lambda value: "<many>" if isinstance(value, list | tuple) else "<one>"),
+    DEFAULT,
 ]

@@ -8,7 +8,6 @@ that costs less, or more. What is computed at these two corners bounds all else.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -19,12 +18,7 @@ from edgefl.core.totals import known
 
 
 class Interval(NamedTuple):
-    """The bounds of a time or an energy.
-
-    Attributes:
-        low: the least that it can be.
-        high: the most; None where nothing bounds it.
-    """
+    """The least and the most that a time or an energy can be; None where nothing bounds it from above."""
 
     low: float
     high: float | None
@@ -41,11 +35,7 @@ def together(intervals: Iterable[Interval]) -> Interval:
     return Interval(sum(lows), None if None in highs else sum(highs))
 
 
-class Corner(Enum):
-    """Which end of every interval."""
-
-    CHEAP = "cheap"
-    COSTLY = "costly"
+CORNERS = ("cheap", "costly")
 
 
 def has_interval(record: BaseModel) -> bool:
@@ -55,37 +45,35 @@ def has_interval(record: BaseModel) -> bool:
 
 def corners(record: Record) -> tuple[Record, Record] | None:
     """A record at its cheap and at its costly corner; None where neither differs from it."""
-    if not any(map(_is_open, (number for _, number in sourced(record)))):
-        return None
-    return at_corner(record, Corner.CHEAP), at_corner(record, Corner.COSTLY)
+    ends = at_corners(record)
+    return None if ends == (record, record) else ends
 
 
-def _is_open(number: Sourced[Any]) -> bool:
-    """Whether a corner has another number; an unknown one that adds to costs adds at least nothing."""
-    return number.is_interval or (number.value is None and number.costs() is Costs.MORE)
-
-
-def at_corner(record: Record, corner: Corner) -> Record:
-    """A record with every number at one end of its interval.
+def at_corners(record: Record) -> tuple[Record, Record]:
+    """A record with every number at the end of its interval that costs least, and one at the other ends.
 
     A number without the bound keeps its value. One that has neither is as small as it can be at the cheap
     corner, 0, if costs grow with it; else it is unknown. An idle power is at most the active one.
     """
-    copied = changed(record, lambda _, number: _end(number, corner))
+    return _at(record, Costs.MORE), _at(record, Costs.LESS)
+
+
+def _at(record: Record, low: Costs) -> Record:
+    """With the lower bounds of the numbers that have this effect on costs, and others' upper ones."""
+    copied = changed(record, lambda _, number: _end(number, low))
     if isinstance(copied, Board) and copied.power.idle.value is None:
         power = copied.power.model_copy(update={"idle": copied.power.active})
         return copied.model_copy(update={"power": power})
     return copied
 
 
-def _end(number: Sourced[Any], corner: Corner) -> Sourced[Any]:
+def _end(number: Sourced[Any], low: Costs) -> Sourced[Any]:
     costs = number.costs()
     if costs is None:
         return number
-    low = (corner is Corner.CHEAP) == (costs is Costs.MORE)
-    bound = number.low if low else number.high
+    bound = number.low if costs is low else number.high
     value = number.value if bound is None else bound
-    if value is None and low and costs is Costs.MORE:
+    if value is None and costs is low is Costs.MORE:
         value = number.nothing()
     status = "unknown" if value is None else "assumed" if number.status == "unknown" else number.status
     return number.model_copy(update={"low": None, "value": value, "high": None, "status": status})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -51,15 +51,12 @@ class Kernel(NamedTuple):
     """One operator's work.
 
     Attributes:
-        op: the operator, such as "convolution".
-        kind: its class, which devices have an efficiency for: "dense", "depthwise", "elementwise".
-        role: "forward", "grad-input", "grad-weight" or "update" (everything after the gradients).
+        kind: its class, which devices have an efficiency for; one of ``OP_CLASSES``.
+        role: of the step; ``UPDATE`` is everything after the gradients.
         part: the part of the model whose weights a product has, such as "body"; FROZEN for a kept copy's;
             empty if there is none.
-        m, n, k: the equivalent matrix product (m x k) @ (k x n), per group; 0 if it is not a product.
-        groups: the number of such products.
-        flops: floating-point operations; a multiply-add is two. 0 for elementwise work, whose
-            cost is its bytes.
+        m, n, k, groups: the equivalent ``Product``; 0 if it is none.
+        flops: floating-point operations; 0 for elementwise work, whose cost is its bytes.
         bytes: operands read and results written once each.
         phases: of a strided convolution's input gradient, the number of products without inserted zeros that
             it splits into: the phases of the stride that meet any tap. 0 for all other kernels.
@@ -119,42 +116,30 @@ def places(x: Sequence[int]) -> int:
     return x[0] * prod(x[2:])
 
 
-# JSON's keys are texts, so what has others is written as pairs.
-_Kernels: TypeAlias = Annotated[
-    Mapping[Kernel, int],
-    PlainValidator(lambda pairs: {Kernel(*kernel): count for kernel, count in pairs}),
-    PlainSerializer(lambda kernels: list(kernels.items())),
-]
-_Peaks: TypeAlias = Annotated[
-    Mapping[tuple[int, ...], Mapping[str, int]],
-    PlainValidator(lambda pairs: {tuple(sizes): peak for sizes, peak in pairs}),
-    PlainSerializer(lambda peaks: list(peaks.items())),
-]
+def _pairs(key: Callable[[Any], Any]) -> tuple[PlainValidator, PlainSerializer]:
+    """JSON's keys are texts, so what has others is written as pairs."""
+    read = PlainValidator(lambda pairs: {key(one): value for one, value in pairs})
+    return read, PlainSerializer(lambda mapping: list(mapping.items()))
 
 
 @dataclass(frozen=True)
 class Work:
     """A multiset of kernels."""
 
-    kernels: _Kernels = field(default_factory=dict)
+    kernels: Annotated[Mapping[Kernel, int], *_pairs(Kernel._make)] = field(default_factory=dict)
 
     @classmethod
     def of(cls, kernels: Iterable[Kernel]) -> Work:
-        """The multiset of the kernels given."""
         return cls(Counter(kernels))
 
     def __add__(self, other: Work) -> Work:
         return Work(Counter(self.kernels) + Counter(other.kernels))
-
-    def __mul__(self, times: int) -> Work:
-        return Work({kernel: count * times for kernel, count in self.kernels.items()} if times else {})
 
     def __iter__(self) -> Iterator[tuple[Kernel, int]]:
         return iter(self.kernels.items())
 
     @property
     def flops(self) -> int:
-        """All floating-point operations."""
         return sum(kernel.flops * count for kernel, count in self)
 
     @property
@@ -164,12 +149,10 @@ class Work:
 
     @property
     def launches(self) -> int:
-        """The number of kernel launches."""
         return sum(self.kernels.values())
 
     @property
     def backwards(self) -> int:
-        """The number of backward passes."""
         return sum(kernel.backward * count for kernel, count in self)
 
 
@@ -191,7 +174,6 @@ class Cost:
 
     @cached_property
     def work(self) -> Work:
-        """All its kernels."""
         total: Counter[Kernel] = Counter()
         for work, times in self.steps:
             for kernel, count in work:
@@ -199,18 +181,7 @@ class Cost:
         return Work(total)
 
     @property
-    def down_bytes(self) -> int:
-        """Bytes received."""
-        return sum(self.down.values())
-
-    @property
-    def up_bytes(self) -> int:
-        """Bytes sent."""
-        return sum(self.up.values())
-
-    @property
     def peak_bytes(self) -> int:
-        """Peak memory in bytes."""
         return sum(self.peak.values())
 
 
@@ -261,9 +232,7 @@ class Trace:
 
     Attributes:
         down, up: payload bytes to the client and to the server, by part.
-        start: kernels before the first step, decoding included.
-        phases: kernels of the steps.
-        finish: kernels after the last step, encoding included.
+        start, finish: kernels before the first step, decoding included, and after the last, with encoding.
         peaks: peak memory in bytes, by what occupies it, for each tuple of the phases' largest batches.
     """
 
@@ -273,7 +242,7 @@ class Trace:
     start: Work
     phases: tuple[PhaseTrace, ...]
     finish: Work
-    peaks: _Peaks
+    peaks: Annotated[Mapping[tuple[int, ...], Mapping[str, int]], *_pairs(tuple)]
 
     def cost(self, steps: Sequence[Mapping[int, int]]) -> Cost:
         """A job's cost, from how many steps of each batch size each phase takes."""

@@ -1,25 +1,16 @@
 """CSV: how all of it is read, and files that records name and whose content they keep as text.
 
-The content is part of a run's identity, and a run that is read back needs no file. A record with a ``file``
-and ``rows`` is written as::
-
-    @model_validator(mode="before")
-    @classmethod
-    def _content(cls, value: Any) -> Any:
-        return kept(value, of_file, of_rows, cls.model_fields)
-
-``of_file`` makes the rows of a file's text, and ``of_rows`` makes them of such rows, in one canonical form;
-both raise ``RowError`` for a mistake.
+The content is part of a run's identity, and a run that is read back needs no file. Paths are relative to the
+working directory or to a directory on EDGEFL_PATH.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from io import StringIO
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -34,27 +25,15 @@ class RowError(ValueError):
     """A row is wrong; ``line`` is where in its file it is, or which of rows without a file."""
 
     def __init__(self, what: str, line: int) -> None:
-        """Takes the message and the line."""
         super().__init__(what)
         self.line = line
 
 
-class CsvTable(NamedTuple):
-    """A CSV text.
-
-    Attributes:
-        names: of all columns, in lower case.
-        rows: what each line has in the columns that are known.
-        lines: 1-based; of a record of several lines, the last.
-    """
-
-    names: list[str]
-    rows: list[Any]
-    lines: list[int]
-
-
-def read_csv(text: str, row: Any, *, others: bool = False) -> CsvTable:
+def read_csv(text: str, row: Any, *, others: bool = False) -> tuple[list[str], list[Any], list[int]]:
     """The table of a CSV text, whose first line names the columns, in any order and case.
+
+    Gives the names of all columns, in lower case; what each line has in those that are known; and the lines'
+    numbers.
 
     Args:
         text: blanks around its fields and empty lines mean nothing.
@@ -66,26 +45,26 @@ def read_csv(text: str, row: Any, *, others: bool = False) -> CsvTable:
     """
     check: TypeAdapter[Any] = TypeAdapter(row)
     reader = csv.DictReader(text.splitlines(), skipinitialspace=True)
-    table = CsvTable([], [], [])
+    rows, lines = list[Any](), list[int]()
     try:
-        table.names.extend(name.strip().lower() for name in reader.fieldnames or ())
-        _check_names(table.names, row, others=others)
-        reader.fieldnames = table.names
+        names = [name.strip().lower() for name in reader.fieldnames or ()]
+        _check_names(names, row, others=others)
+        reader.fieldnames = names
         for fields in reader:
             if None in fields or None in fields.values():
                 given = [one for one in [*fields.values(), *fields.pop(None, [])] if isinstance(one, str)]
-                raise RowError(f"{short(','.join(given))!r} must be {','.join(table.names)}", reader.line_num)
-            table.rows.append(check.validate_python(fields))
-            table.lines.append(reader.line_num)
+                raise RowError(f"{short(','.join(given))!r} must be {','.join(names)}", reader.line_num)
+            rows.append(check.validate_python(fields))
+            lines.append(reader.line_num)
     except csv.Error as error:
         raise RowError(f"not valid CSV: {error}", reader.reader.line_num) from None
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
         what = wrong["msg"].removeprefix("Value error, ")
         raise RowError(f"{wrong['loc'][0]} {short(wrong['input'])!r}: {what}", reader.line_num) from None
-    if not table.rows:
+    if not rows:
         raise RowError("there are no rows after the first line", 1)
-    return table
+    return names, rows, lines
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -103,28 +82,22 @@ def _check_names(names: list[str], row: Any, *, others: bool) -> None:
     found = [name for name in names if name in known]
     whole = set(needed) <= set(found) and found and len(set(found)) == len(found)
     if not whole or (len(found) < len(names) and not others):
-        what = (
-            f"be {','.join(needed)}" if needed else f"name, between commas, one or more of {', '.join(known)}"
-        )
+        any_of = f"name, between commas, one or more of {', '.join(known)}"
+        what = f"be {','.join(needed)}" if needed else any_of
         raise RowError(f"the first line must {what}", 1)
 
 
 def kept(
     value: Any, of_file: Callable[[str], str], of_rows: Callable[[str], str], known: Container[str]
 ) -> Any:
-    """A record's plain data with ``rows`` in canonical form in place of the file.
+    """For a record's validator: its plain data, with ``rows`` in canonical form in place of the ``file``.
 
-    Data with a key that is not known is left as it is: pydantic tells it.
-
-    Args:
-        value: the data; the file is relative to the working directory or to a directory on EDGEFL_PATH.
-        of_file: a function of the module's top level, so that its answers can be cached.
-        of_rows: likewise, of rows.
-        known: the record's keys.
+    ``of_file`` makes rows of a file's text, ``of_rows`` of such rows; both raise ``RowError``. Data with an
+    unknown key are left as they are: pydantic tells it.
 
     Raises:
         ValueError: both ``file`` and ``rows`` are given, or neither, or rows are wrong.
-        PydanticCustomError: there is no such file.
+        UnknownNameError: there is no such file.
         UserError: the file is wrong.
     """
     if not isinstance(value, dict) or any(key not in known for key in value):
@@ -138,36 +111,20 @@ def kept(
 
 
 def file_rows(file: str, of_file: Callable[..., T], *settings: Any) -> T:
-    """What ``of_file`` makes of a file's text; its mistakes are placed at FILE:LINE.
-
-    Args:
-        file: its path, relative to the working directory or to a directory on EDGEFL_PATH.
-        of_file: a function of the module's top level, so that its answers can be cached.
-        settings: what else it takes.
+    """What ``of_file``, a function of a module's top level, makes of a file's text and of ``settings``.
 
     Raises:
         UserError: a row is wrong.
     """
     path = user_file(file)
-    found: T = _cached(text_of(path), str(path), of_file, *settings)
+    found: T = rows_of(text_of(path), str(path), of_file, *settings)
     return found
 
 
 @lru_cache(maxsize=64)
-def _cached(text: str, file: str, of_file: Callable[..., Any], *settings: Any) -> Any:
-    """Cached, as the runs of a sweep share files."""
-    with placed(file):
-        return of_file(text, *settings)
-
-
-@contextmanager
-def placed(file: str) -> Iterator[None]:
-    """Gives mistakes in a file's rows their place, FILE:LINE.
-
-    Raises:
-        UserError: a row is wrong.
-    """
+def rows_of(text: str, file: str, of_file: Callable[..., Any], *settings: Any) -> Any:
+    """As ``file_rows``, of a text; cached, as the runs of a sweep share files. Mistakes are at FILE:LINE."""
     try:
-        yield
+        return of_file(text, *settings)
     except RowError as error:
         raise UserError(str(error), where=f"{file}:{error.line}") from None

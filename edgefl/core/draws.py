@@ -7,59 +7,58 @@ Section 3).
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgefl.core import seeds
-from edgefl.core.arrays import Floats, Words
+from edgefl.core.arrays import Floats
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_STEPS = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB))
-_LAST, _ONE, _UNUSED = np.uint64(31), np.uint64(1), np.uint64(12)
+Word: TypeAlias = Any
+"""64 bits: an int, or NumPy's unsigned ones."""
+GOLDEN = 0x9E3779B97F4A7C15
+# What an int has beyond.
+_MASK = 2**64 - 1
 
 
-def mixed(value: Words) -> Words:
+def mixed(value: Word) -> Word:
     """SplitMix64's output function."""
-    for shift, factor in _STEPS:
-        value = (value ^ (value >> shift)) * factor
-    return value ^ (value >> _LAST)
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
+    return value ^ (value >> 31)
 
 
-def key(root: int, purpose: str, exchange: str = "") -> np.uint64:
+def _next(word: Word, number: Word) -> Word:
+    return mixed((word + (number + 1) * GOLDEN) & _MASK)
+
+
+def _between(word: Word) -> Any:
+    """The middle of one of 2**52 equal intervals: neither 0 nor 1."""
+    return ((word >> 12) + 0.5) * 2.0**-52
+
+
+def key(root: int, purpose: str, exchange: str = "") -> int:
     """The stream of a purpose, for ``uniforms``; see ``edgefl.core.seeds.derive``."""
-    return np.uint64(seeds.derive(root, purpose, exchange=exchange))
+    return seeds.derive(root, purpose, exchange=exchange)
 
 
-def uniforms(stream: np.uint64, clients: ArrayLike, nth: ArrayLike = 0, *, count: int = 2) -> Floats:
+def uniforms(stream: int, clients: ArrayLike, nth: ArrayLike = 0, *, count: int = 2) -> Floats:
     """Independent draws from (0, 1), ``count`` for each client: (count, n).
 
     ``stream`` is what ``key`` returned, ``clients`` are numbers (n,), ``nth`` is a count for each of them,
     such as the number of a job or of a day, or one for all.
     """
-    places = np.atleast_1d(np.asarray(clients)).astype(np.uint64)
-    counts = np.atleast_1d(np.asarray(nth)).astype(np.uint64)
-    words = mixed(stream + (places + _ONE) * GOLDEN)
-    words = mixed(words + (counts + _ONE) * GOLDEN)
-    each = np.arange(1, count + 1, dtype=np.uint64)[:, None]
-    # The middles of 2**52 equal intervals: neither 0 nor 1.
-    return ((mixed(words + each * GOLDEN) >> _UNUSED).astype(np.float64) + 0.5) * 2.0**-52
-
-
-_MASK, _GOLDEN = 2**64 - 1, int(GOLDEN)
-_MIX = tuple((int(shift), int(factor)) for shift, factor in _STEPS)
-
-
-def _mixed(value: int) -> int:
-    for shift, factor in _MIX:
-        value = ((value ^ (value >> shift)) * factor) & _MASK
-    return value ^ (value >> 31)
+    places, counts = (np.atleast_1d(np.asarray(one)).astype(np.uint64) for one in (clients, nth))
+    words = _next(_next(stream, places), counts)
+    drawn: Floats = _between(_next(words, np.arange(count, dtype=np.uint64)[:, None]))
+    return drawn
 
 
 def uniform(stream: int, client: int, nth: int, place: int = 0) -> float:
     """``uniforms(stream, client, nth)[place]``, 20 times as fast as with arrays of one."""
-    word = _mixed((stream + (client + 1) * _GOLDEN) & _MASK)
-    word = _mixed((word + (nth + 1) * _GOLDEN) & _MASK)
-    return ((_mixed((word + (place + 1) * _GOLDEN) & _MASK) >> 12) + 0.5) * 2.0**-52
+    drawn: float = _between(_next(_next(_next(stream, client), nth), place))
+    return drawn
 
 
 def normals(uniform: Floats) -> Floats:

@@ -82,8 +82,8 @@ class ScenarioError(UserError):
     """A value in a scenario, profile or device file is wrong."""
 
 
-class UnknownNameError(UserError):
-    """An unknown name."""
+class UnknownNameError(UserError, ValueError):
+    """An unknown name. A record's validators may raise it: pydantic collects what are ``ValueError``."""
 
 
 class DataError(UserError):
@@ -96,11 +96,7 @@ class RunError(EdgeflError):
 
 @dataclass
 class Mistakes:
-    """Collects bad input while checks go on, so that all of it is told at once.
-
-    Attributes:
-        found: in the order of the checks, each once.
-    """
+    """Collects bad input, each once, while checks go on, so that all of it is told at once."""
 
     found: list[UserError] = field(default_factory=list)
 
@@ -120,11 +116,7 @@ class Mistakes:
                 self.found.append(each)
 
     def check(self) -> None:
-        """Ends the checks.
-
-        Raises:
-            UserError: the first that was found, with the others.
-        """
+        """Ends the checks: raises the first ``UserError`` that was found, with the others."""
         if self.found:
             first, *others = self.found
             first.others = tuple(others)
@@ -160,13 +152,7 @@ def root_cause(error: BaseException) -> BaseException:
 
 @dataclass(frozen=True)
 class Place:
-    """The location of a value, for messages.
-
-    Attributes:
-        file: the file, or a word such as ``--set``.
-        line: 1-based; 0 if unknown.
-        key: dotted path of the value.
-    """
+    """The location of a value, for messages: a file or a word such as "--set", and a line, 0 if unknown."""
 
     file: str
     line: int = 0

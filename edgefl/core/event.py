@@ -88,7 +88,6 @@ class ServerEvent(NamedTuple):
 
     Attributes:
         turn: the server's actions, counted from 1.
-        t_s: virtual seconds since the start.
         kind: MERGED, EVALUATED or REFUSED.
         exchange: its name; empty if there is none.
         round: from 0; -1 before the first, the number of rounds after the last.
@@ -111,8 +110,6 @@ class TrainingJob:
 
     Attributes:
         id: counted from 0 over the run.
-        client: its number.
-        exchange: its name.
         version: the server version whose payload it received.
         round: from 0; -1 before the first, the number of rounds after the last.
         nth: this client's n-th job in this exchange, from 0.

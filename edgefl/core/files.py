@@ -17,11 +17,7 @@ _AT_ONCE = 32
 
 
 def atomically(path: Path, content: bytes) -> None:
-    """Writes a file atomically.
-
-    Raises:
-        RunError: it cannot be written; an existing file is unchanged.
-    """
+    """``all_atomically`` for one file."""
     all_atomically({path: content})
 
 
@@ -34,10 +30,8 @@ def all_atomically(files: Mapping[Path, bytes]) -> None:
     with ExitStack() as stack:
         for path, content in files.items():
             temporary = stack.enter_context(replacing(path))
-            with temporary.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            temporary.write_bytes(content)
+            on_disk(temporary)
 
 
 def cache_folder() -> Path:
@@ -46,11 +40,7 @@ def cache_folder() -> Path:
 
 
 def on_disk(path: Path) -> None:
-    """Waits until a file's content, or a directory's names, would outlast a power cut.
-
-    Raises:
-        OSError: it is not there, or the disk failed.
-    """
+    """Waits until a file's content, or a directory's names, would outlast a power cut."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -59,22 +49,14 @@ def on_disk(path: Path) -> None:
 
 
 def all_on_disk(paths: Iterable[Path]) -> None:
-    """``on_disk`` for many files: at once, since file systems write what is asked for together in one go.
-
-    Raises:
-        OSError: one is not there, or the disk failed.
-    """
+    """``on_disk`` for many files: at once, since file systems write what is asked for together in one go."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         for _ in threads.map(on_disk, paths):
             pass
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content, in hexadecimal.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """The SHA-256 of a file's content, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    ModelWrapValidatorHandler,
-    SerializeAsAny,
-    model_validator,
-)
+from pydantic import Field, ModelWrapValidatorHandler, SerializeAsAny, model_validator
 
 from edgefl.core.availability import Availability
 from edgefl.core.availability.always import Params as Always
@@ -36,7 +31,6 @@ class FleetMember(Strict):
     """One kind of client in a fleet.
 
     Attributes:
-        device: a device's name.
         share: its weight among the members; clients are assigned in these proportions.
         link: the name of one of the fleet's links, or of a network class (``edgefl list links``).
         dtype: the number type that the device computes in, for its costs alone: ``fp16`` has its own peak,
@@ -55,11 +49,9 @@ class Cell(Strict):
     """What a few clients share between their own links and the server's: a home's access, a base station.
 
     Attributes:
-        title: a label.
-        down: the rate towards its clients, together; a number with status and source.
+        down: the rate towards its clients, together.
         up: the rate from its clients, together.
-        clients: how many clients share one such cell; the last one may have fewer.
-        notes: free text.
+        clients: how many share one such cell; the last one may have fewer.
     """
 
     title: str = ""

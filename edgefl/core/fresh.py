@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar, TypeVarTuple
 from loky import ProcessPoolExecutor
 
 from edgefl.core.errors import EdgeflError, RunError, in_one_line
-from edgefl.core.user_code import explained
+from edgefl.core.user_code import user_code
 
 Arguments = TypeVarTuple("Arguments")
 Answer = TypeVar("Answer")
@@ -40,15 +40,14 @@ def call(
     env = {**environment(threads), **variables}
     with ProcessPoolExecutor(1, initializer=_silent, env=env) as executor:
         try:
-            error, answer = executor.submit(_answer, function, arguments).result()
+            answer: Answer = executor.submit(_called, function, arguments).result()
+        except EdgeflError:
+            raise
         except Exception as failed:
             where = f"{function.__module__}.{function.__qualname__}"
             what = died(failed) if isinstance(failed, BrokenExecutor) else in_one_line(failed)
             raise RunError(f"a measuring process failed: {what}", where=where) from failed
-    if error is not None:
-        raise error
-    found: Answer = answer
-    return found
+    return answer
 
 
 def died(error: Exception) -> str:
@@ -64,14 +63,9 @@ def _silent() -> None:
     os.dup2(nowhere, 2)
 
 
-def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[EdgeflError | None, Any]:
-    try:
-        return None, function(*arguments)
-    except BaseException as raised:
-        error = raised if isinstance(raised, EdgeflError) else explained(raised)
-        if error is None:
-            raise
-        return error, None
+@user_code()
+def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    return function(*arguments)
 
 
 def environment(threads: int) -> dict[str, str]:

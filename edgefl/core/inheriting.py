@@ -5,21 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import BaseModel
+from typing import Any
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
-from edgefl.core.sourced import UNSOURCED, Sourced, changed, replaced, sourced
+from edgefl.core.sourced import UNSOURCED, Record, Sourced, changed, replaced, sourced
 from edgefl.core.units import show_count
 from edgefl.core.validation import item_at
-from edgefl.core.yamls import MOST_BYTES, Document, dump, text_of
-
-Record = TypeVar("Record", bound=BaseModel)
+from edgefl.core.yamls import Document, dump
 
 # Numbers without a source that a note names.
 _NAMED = 3
@@ -29,32 +24,15 @@ TAKEN = re.compile(r"^(taken from ([^\s:]+)): .*")
 _OWN = frozenset({"title", "notes"})
 
 
-def fleet(own: Document, where: str) -> Document:
-    """A fleet merged over the profile that it names under "like"; each of its keys replaces the profile's.
+def inherited(kind: str, own: Document, where: str) -> Document:
+    """A profile or a device merged over the one that it names under "like".
+
+    Each key of a profile replaces the other's; mappings of devices are merged, and null takes a key away.
 
     Raises:
-        UserError: the profile is unknown or not valid YAML, or profiles inherit from each other in a cycle.
+        UserError: a name is unknown, its file is not valid YAML, or files inherit from each other in a cycle.
     """
-    return _inherited("profiles", own, where, deep=False)
-
-
-def device(own: Document, where: str) -> Document:
-    """Likewise a device over another, whose mappings are merged key by key; null takes a key away."""
-    return _inherited("devices", own, where, deep=True)
-
-
-def document(path: Path) -> Document:
-    """A file. Parsed once in a process, which takes 10 ms for a device: the runs of a sweep share devices."""
-    return _parsed(str(path), text_of(path, MOST_BYTES))
-
-
-@lru_cache(maxsize=256)
-def _parsed(file: str, text: str) -> Document:
-    return Document.parse(text, file)
-
-
-def _inherited(kind: str, own: Document, where: str, *, deep: bool) -> Document:
-    layers, below = [own], list[str]()
+    layers, below, deep = [own], list[str](), kind == "devices"
     while (parent := layers[-1].data.get("like")) is not None:
         name = str(parent)
         if name in below:
@@ -63,7 +41,7 @@ def _inherited(kind: str, own: Document, where: str, *, deep: bool) -> Document:
         below.append(name)
         path = catalogue.find(kind, name, where=where).path
         where = str(path)
-        layers.append(document(path))
+        layers.append(Document.read(path))
     merged = layers.pop()
     for layer in reversed(layers):
         merged = _over(layer, merged.without(*_OWN) if deep else merged, deep=deep)
@@ -72,20 +50,16 @@ def _inherited(kind: str, own: Document, where: str, *, deep: bool) -> Document:
 
 def _over(own: Document, base: Document, *, deep: bool) -> Document:
     """A mapping over another: each key replaces the other's; if ``deep``, mappings but numbers are merged."""
+    known = base.inside() if deep else {}
     for key, part in own.inside().items():
-        found, below = part, base.at(key) if deep else None
+        found, below = part, known.get(key)
         if deep and part.data is None:
             base = base.without(str(key))
             continue
-        if (
-            below is not None
-            and _is_number(part.data)
-            and isinstance(below.data, dict)
-            and "capacity" in below.data
-        ):
+        if below and _is_number(part.data) and isinstance(below.data, dict) and "capacity" in below.data:
             # A battery's number alone is its capacity.
             found = below.put(["capacity"], {**below.data, "capacity": part.data}, part)
-        elif below is not None and not (_is_number(part.data) or _is_number(below.data)):
+        elif below and not (_is_number(part.data) or _is_number(below.data)):
             found = _over(part, below, deep=True)
         base = base.put([key], {**base.data, key: found.data}, found)
     return base

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from pydantic import (
 from edgefl.core import units
 from edgefl.core.arrays import Floats
 from edgefl.core.link_traces import LinkTrace, Way
-from edgefl.core.params import Strict
+from edgefl.core.params import NonNegative, Strict
 from edgefl.core.piecewise import Piecewise
 from edgefl.core.sourced import NEEDED, Costs, Sourced
 from edgefl.core.yamls import RESOLVED
@@ -33,8 +32,6 @@ Share = Annotated[float, Field(ge=0, lt=1), Costs.MORE]
 RoundTrips = Annotated[int, Field(ge=0), Costs.MORE]
 Rate = Annotated[units.BitsPerSecond, Field(ge=1)]
 
-PerMbps = Annotated[float, Field(ge=0)]
-
 
 class Radio(Strict):
     """Power a radio draws above the idle device (the form of Huang et al. 2012, MobiSys, section 4).
@@ -45,8 +42,8 @@ class Radio(Strict):
 
     COSTS: ClassVar[Costs] = Costs.MORE
 
-    up_w_per_mbps: PerMbps = 0.0
-    down_w_per_mbps: PerMbps = 0.0
+    up_w_per_mbps: NonNegative = 0.0
+    down_w_per_mbps: NonNegative = 0.0
     base: units.Watts
     tail: units.Watts = 0.0
     tail_time: units.Seconds = 0.0
@@ -59,7 +56,6 @@ class Radio(Strict):
 
     @classmethod
     def nothing(cls) -> Radio:
-        """A radio that draws nothing above the idle device."""
         return cls.model_construct(base=0.0)
 
 
@@ -86,7 +82,6 @@ class Link(Strict):
     """A client's network connection.
 
     Attributes:
-        title: its display name.
         down: bits a second towards the client.
         up: bits a second from the client.
         latency: round-trip time.
@@ -95,7 +90,6 @@ class Link(Strict):
         radio: the transceiver's power; if unknown, so is the client's energy.
         trace: how the rates, and the latency if it says so, change in time; ``down``, ``up`` and ``latency``
             are then its means over time. None if nothing changes.
-        notes: remarks for users.
     """
 
     model_config = ConfigDict(json_schema_extra=_rates_or_trace)
@@ -121,7 +115,7 @@ class Link(Strict):
             trace = LinkTrace.model_validate(value["trace"], context=info.context)
         except ValidationError:
             # Told at its own place; what would come from it is not missing.
-            return {"down": _NOTHING_BPS, "up": _NOTHING_BPS, "latency": _NOTHING_S, **value}
+            return {"down": "1 bit/s", "up": "1 bit/s", "latency": "0 s", **value}
         means = dict(_sourced_means(trace))
         if both := [name for name in means if name in value]:
             raise ValueError(f"the trace gives {' and '.join(map(repr, both))}: leave that out")
@@ -159,15 +153,18 @@ class Link(Strict):
 
     def rates(self, which: int, way: Way) -> Rates:
         """The rates of one of the link's traces."""
-        bps, latency_s = self.followed.pieces(which, way)
-        if latency_s is None:
-            latency_s = np.full(len(bps.t), self.latency.known)
-        reached = np.minimum(bps.value, mathis_bps(latency_s, self.loss.known))
-        return Rates(replace(bps, value=reached), replace(bps, value=latency_s * self.handshakes.known))
+        trace = self.followed
+        bps, latency = trace.pieces(which, way), Piecewise(np.zeros(1), np.array([self.latency.known]))
+        if "latency" in trace.gives:
+            latency = trace.pieces(which, "latency")
+        t_s, period_s = np.union1d(bps.t, latency.t), min(bps.period, latency.period)
+        latency_s = latency.at(t_s)
+        reached = np.minimum(bps.at(t_s), mathis_bps(latency_s, self.loss.known))
+        delay_s = latency_s * self.handshakes.known
+        return Rates(Piecewise(t_s, reached, period_s), Piecewise(t_s, delay_s, period_s))
 
 
 def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:
-    """The means that a trace gives."""
     source = "mean over time of the link's " + ("trace" if len(trace.traces) == 1 else "traces")
     for name in trace.gives:
         kind, mean = Sourced[units.Seconds] if name == "latency" else Sourced[Rate], trace.mean(name)
@@ -177,19 +174,11 @@ def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:
         yield name, kind.model_validate(number, context=RESOLVED)
 
 
-# In place of what a trace gives that is wrong itself.
-_NOTHING_BPS = Sourced[Rate].model_validate("1 bit/s")
-_NOTHING_S = Sourced[units.Seconds].model_validate("0 s")
-
-
 def mathis_bps(latency_s: float | Floats, loss: float) -> Floats:
     """Bits a second that one TCP connection reaches: 1.22 * MSS / (RTT * sqrt(loss)).
 
     Source: Mathis, Semke, Mahdavi, Ott 1997, "The macroscopic behavior of the TCP congestion avoidance
     algorithm", equation 3 with the constant for delayed acknowledgements left out.
     """
-    slowed_s = np.asarray(latency_s * np.sqrt(loss), dtype=np.float64)
-    bps: Floats = np.full_like(slowed_s, np.inf)
-    with np.errstate(over="ignore"):
-        np.divide(_MATHIS * 8 * SEGMENT_BYTES, slowed_s, out=bps, where=slowed_s > 0)
-    return bps
+    with np.errstate(over="ignore", divide="ignore"):
+        return _MATHIS * 8 * SEGMENT_BYTES / np.asarray(latency_s * np.sqrt(loss), dtype=np.float64)

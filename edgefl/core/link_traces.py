@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
@@ -84,19 +84,12 @@ def written(t_s: Floats, value: Floats) -> str:
     """A series as text; rows that change nothing are left out."""
     kept = np.ones(len(t_s), dtype=bool)
     kept[1:-1] = value[1:-1] != value[:-2]
-    return " ".join(map(",".join, zip(_decimals(t_s[kept]), _decimals(value[kept]), strict=True)))
-
-
-def _decimals(values: Floats) -> list[str]:
-    return [repr(value).removesuffix(".0") for value in values.tolist()]
+    rows = zip(t_s[kept].tolist(), value[kept].tolist(), strict=True)
+    return " ".join(",".join(repr(number).removesuffix(".0") for number in row) for row in rows)
 
 
 def check_rates(rates: Piecewise, way: str, *, held: bool) -> None:
-    """Refuses rates in bit/s under which a transfer never ends, or a trace that never does.
-
-    Raises:
-        RowError: see above.
-    """
+    """Refuses, by a ``RowError``, rates in bit/s under which a transfer or the trace itself never ends."""
     last = len(rates.t) - 1
     if held:
         if rates.value[last] < _LEAST_HELD_BPS:
@@ -170,18 +163,6 @@ def of_mahimahi(text: str, bin_ms: int) -> str:
     return written(times_ms / 1000, value)
 
 
-class DealtTraces(NamedTuple):
-    """The traces of some clients.
-
-    Attributes:
-        which: the index of each one's trace among the link's, (n,).
-        offset_s: a client is at ``t + offset_s`` of its trace at time ``t``, in both directions, (n,).
-    """
-
-    which: Ints
-    offset_s: Floats
-
-
 # Rows of a trace that never changes: its only one, and the end.
 _ONE_PIECE = 2
 
@@ -222,16 +203,11 @@ class Mahimahi(Strict):
     up: Files
     bin: Annotated[units.Seconds, Field(ge=0.001, le=3600)] = 0.1
 
-    @property
-    def bin_ms(self) -> int:
-        """``bin`` in milliseconds."""
-        return round(self.bin * 1000)
-
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if len(_several(self.down)) != len(_several(self.up)):
             raise ValueError("give as many files for 'down' as for 'up'")
-        if not math.isclose(self.bin * 1000, self.bin_ms):
+        if not math.isclose(self.bin * 1000, round(self.bin * 1000)):
             raise ValueError("'bin' must be a whole number of milliseconds")
         return self
 
@@ -259,24 +235,19 @@ class LinkTrace(Strict):
     def _content(self) -> Self:
         if sum(given is not None for given in (self.csv, self.mahimahi, self.rows)) != 1:
             raise ValueError("give one of 'csv', 'mahimahi' and 'rows'")
-        rows = tuple(self._read())
-        for place, one in enumerate(rows):
-            with_latency = one.latency is not None
-            if with_latency != (rows[0].latency is not None):
-                raise ValueError("either all traces of a link have a latency or none has")
-            if self.rows is not None:
-                self._check(one, place)
+        rows = self.rows or tuple(self._read())
+        if len({one.latency is None for one in rows}) > 1:
+            raise ValueError("either all traces of a link have a latency or none has")
+        for place, one in enumerate(self.rows or ()):
+            self._check(one, place)
         return self.model_copy(update={"csv": None, "mahimahi": None, "rows": rows})
 
     def _read(self) -> Iterator[TraceRows]:
-        """The rows, of the files if there are any."""
-        if self.rows is not None:
-            yield from self.rows
         if self.csv is not None:
             for file in _several(self.csv):
                 yield TraceRows(**file_rows(file, of_csv, self.holds))
         if self.mahimahi is not None:
-            bin_ms = self.mahimahi.bin_ms
+            bin_ms = round(self.mahimahi.bin * 1000)
             for files in zip(_several(self.mahimahi.down), _several(self.mahimahi.up), strict=True):
                 down, up = (file_rows(file, of_mahimahi, bin_ms) for file in files)
                 yield TraceRows(down=down, up=up)
@@ -298,12 +269,10 @@ class LinkTrace(Strict):
 
     @property
     def traces(self) -> tuple[TraceRows, ...]:
-        """The traces that are dealt out."""
         return self.rows or ()
 
     @property
     def gives(self) -> tuple[Number, ...]:
-        """What the traces have."""
         return WAYS if self.traces[0].latency is None else (*WAYS, "latency")
 
     def in_words(self) -> str:
@@ -317,32 +286,26 @@ class LinkTrace(Strict):
         then = held if self.holds else "repeat, from a random time on"
         return f"one of {len(ends_s)} traces of {of}, which {then}"
 
-    def pieces(self, which: int, way: Way) -> tuple[Piecewise, Floats | None]:
-        """A direction of one of the traces: its rate in bit/s, and its pieces' latencies if it has any."""
-        one = self.traces[which]
-        rates, latency_s = series(getattr(one, way)), None
-        if one.latency is not None:
-            latencies = series(one.latency)
-            t_s = np.union1d(rates.t, latencies.t)
-            rates, latency_s = Piecewise(t_s, rates.at(t_s)), latencies.at(t_s)
+    def pieces(self, which: int, name: Number) -> Piecewise:
+        """What one of the traces gives, in bit/s or seconds, at all times."""
+        one = series(getattr(self.traces[which], name))
         if self.holds:
-            return rates, latency_s
+            return one
         # The last row only ends the trace, and with one other row nothing changes.
-        period_s = float(rates.t[-1]) if len(rates.t) > _ONE_PIECE else math.inf
-        return Piecewise(rates.t[:-1], rates.value[:-1], period_s), None if latency_s is None else latency_s[
-            :-1
-        ]
+        period_s = float(one.t[-1]) if len(one.t) > _ONE_PIECE else math.inf
+        return Piecewise(one.t[:-1], one.value[:-1], period_s)
 
-    def dealt(self, root: int, clients: Ints) -> DealtTraces:
-        """The trace of each client and where in it the client begins, by its number alone.
+    def dealt(self, root: int, clients: Ints) -> tuple[Ints, Floats]:
+        """The place of each client's trace, and where in it the client is at time 0 in seconds, (n,) each.
 
         A trace that repeats is entered anywhere within the longer of its directions, one that is held at 0.
+        Both depend on the client's number alone.
         """
         place, time = uniforms(key(root, "link trace"), clients)
         which = (place * len(self.traces)).astype(np.int64)
         if self.holds:
-            return DealtTraces(which, np.zeros(len(which)))
-        return DealtTraces(which, time * np.array(self._lengths_s())[which])
+            return which, np.zeros(len(which))
+        return which, time * np.array(self._lengths_s())[which]
 
     def _lengths_s(self) -> list[float]:
         """When the last row of each trace is, in its longer direction."""

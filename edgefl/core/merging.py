@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, Board
-from edgefl.core.price import WorkingDraw, in_dtype
+from edgefl.core.price import Demand, in_dtype
 from edgefl.core.totals import known
 
 
@@ -55,7 +55,6 @@ class MergeTrace:
     peaks: Sequence[int]
 
     def work(self, uploads: int) -> Work:
-        """The kernels of a merge of so many uploads."""
         found = Work({kernel: max(through(counts, uploads), 0) for kernel, counts in self.counts})
         for each in self.growing:
             sides = [through(side, uploads) for side in zip(*(one[4:] for one in each), strict=True)]
@@ -101,7 +100,8 @@ class ServerWork:
         if uploads and key not in self._known:
             trace = self.traces[exchange]
             work, peak = trace.work(uploads), in_dtype(trace.peak_bytes(uploads), self.dtype)
-            working = WorkingDraw.of(self.board.power, self.board.clock(self.name, self.dtype).time(work))
-            cost = working.seconds, work.flops, work.bytes, known(working.joules), peak
+            bounds = self.board.clock(self.name, self.dtype).time(work)
+            joules = known(Demand.working(bounds, self.board.power).working_j)
+            cost = bounds.seconds, work.flops, work.bytes, joules, peak
             self._known[key] = MergeCost(uploads, *cost)
         return self._known.get(key, MergeCost())

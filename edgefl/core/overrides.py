@@ -13,12 +13,7 @@ SCALE, SCALES = "scale", "scales"
 
 
 class Override(NamedTuple):
-    """A setting that replaces what the file says.
-
-    Attributes:
-        key: its dotted key.
-        value: its value; its place is what gave it, such as "--seed 3".
-    """
+    """A setting, by its dotted key; the place of its value is what gave it, such as "--seed 3"."""
 
     key: str
     value: Document
@@ -43,7 +38,6 @@ class Override(NamedTuple):
 
     @property
     def where(self) -> str:
-        """What gave it."""
         return str(self.value.place())
 
     @property

@@ -7,16 +7,10 @@ from collections.abc import Mapping
 from inspect import cleandoc
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_serializer, model_validator
 from pydantic_core import CoreSchema
 
+Count = Annotated[int, Field(gt=0)]
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -92,7 +86,7 @@ def _tuples(value: Any) -> Any:
 
 
 class Component(Strict):
-    """The base of every component's ``Params``, and a component by its name alone, such as a default.
+    """The base of every component's ``Params``.
 
     Written as ``{name: dirichlet, alpha: 0.5}``, or as the bare name. A field that names one has the
     ``Params`` of its file: it is annotated with a kind, as in ``components.AnyMethod``.
@@ -103,8 +97,6 @@ class Component(Strict):
     @model_validator(mode="before")
     @classmethod
     def _name_of_the_file(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return {"name": value}
         own = cls.__module__.rpartition(".")[2].replace("_", "-")
         return {"name": own, **value} if isinstance(value, Mapping) else value
 

@@ -27,7 +27,6 @@ class Piecewise:
     period: float = math.inf
 
     def at(self, t: Floats) -> Floats:
-        """The values at some times."""
         return self.value[self._places(t)[1]]
 
     def integral(self, t: Floats) -> Floats:
@@ -57,21 +56,17 @@ class Piecewise:
         return found if math.isinf(self.period) else turn * self.period + found
 
     def until(self, t: float, offset: float) -> tuple[float, float]:
-        """The value at one time, and until when it holds, of a function that is at ``t + offset``.
-
-        For one time after another, quicker than with arrays.
-        """
-        times, values = self._lists
-        within = t + offset
+        """The value at one time, and until when it holds, of a function that is at ``t + offset``."""
+        times, within = self.t, t + offset
         base = 0.0 if math.isinf(self.period) else math.floor(within / self.period) * self.period
         place = max(0, bisect_right(times, within - base) - 1)
         while True:
             last = place + 1 == len(times)
-            until = base + (self.period if last else times[place + 1]) - offset
+            until = base + (self.period if last else float(times[place + 1])) - offset
             # So late that a turn is below the resolution of time.
             is_late = base + self.period == base
             if until > t or is_late:
-                return values[place], max(until, math.nextafter(t, math.inf))
+                return float(self.value[place]), max(until, math.nextafter(t, math.inf))
             # A change that rounding has put before now.
             base, place = (base + self.period, 0) if last else (base, place + 1)
 
@@ -83,10 +78,6 @@ class Piecewise:
             until[-1] + self.value[-1] * (self.period - self.t[-1]) if np.isfinite(self.period) else np.inf
         )
         return np.append(until, whole)
-
-    @cached_property
-    def _lists(self) -> tuple[list[float], list[float]]:
-        return self.t.tolist(), self.value.tolist()
 
     def _places(self, t: Floats) -> tuple[Floats, Ints, Floats]:
         """How often the pieces have begun again by some times, which one they are in, and the time within."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +27,6 @@ class Prices:
     numbers are NaN, and so is the work of refused clients.
 
     Attributes:
-        exchange: its name.
         at: "start", "round" or "end".
         every: the number of rounds between two exchanges.
         everyone: whether all clients take part, not only those that the selector chooses.
@@ -78,27 +77,23 @@ class Prices:
 
 # The columns of ``Prices``, and their types; of plain values None becomes NaN.
 COLUMNS: Mapping[str, type] = {
-    field.name: {"Floats": np.float64, "Ints": np.int64}[str(field.type)]
-    for field in fields(Prices)
-    if field.type in {"Floats", "Ints"}
+    one.name: {"Floats": np.float64, "Ints": np.int64}[str(one.type)]
+    for one in fields(Prices)
+    if one.type in {"Floats", "Ints"}
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A client whose device cannot do the work.
+    """An exchange that the device of a kind of client cannot do.
 
     Attributes:
-        client: its number.
-        device: its device's name.
-        exchange: the exchange that it cannot do.
         needs_bytes: the peak.
         has_bytes: the device's usable memory; None if unknown.
         parts: the peak, by what occupies it.
         reason: why; empty if memory is too small.
     """
 
-    client: int
     device: str
     exchange: str
     needs_bytes: int
@@ -113,13 +108,6 @@ class Refusal:
         room = show_bytes(self.has_bytes or 0)
         needs = show_bytes(self.needs_bytes)
         return f"{self.exchange} needs {needs} of memory and {self.device} has {room} ({held})"
-
-
-def refusals_of(clients: Clients, by_kind: Mapping[int, Refusal]) -> tuple[Refusal, ...]:
-    """Each refused client's refusal, in the order of clients: that of its kind."""
-    refused = np.flatnonzero(np.isin(clients.kind, list(by_kind)))
-    pairs = zip(refused.tolist(), clients.kind[refused].tolist(), strict=True)
-    return tuple(replace(by_kind[kind], client=client) for client, kind in pairs)
 
 
 class Assumption(str):
@@ -139,13 +127,11 @@ class Assumption(str):
     numbers: tuple[str, ...]
 
     def __new__(cls, kind: str, owner: str, consequence: str, numbers: Sequence[str] = ()) -> Self:
-        """Makes the sentence."""
         self = super().__new__(cls, f"{owner}: {consequence}")
         self.kind, self.owner, self.consequence, self.numbers = kind, owner, consequence, tuple(numbers)
         return self
 
     def __getnewargs__(self) -> Any:
-        """What a copy of it is made of."""
         return self.kind, self.owner, self.consequence, self.numbers
 
 
@@ -154,11 +140,9 @@ class Plan:
     """Everything that a run does, known before it starts.
 
     Attributes:
-        scenario: the settings.
-        clients: who takes part.
         prices: by exchange, in the method's order.
         fleet: where clients come from: jitter, availability, speed and failures.
-        refusals: who does not take part, and why.
+        refusals: by the kinds of clients that do not take part.
         assumed: what is assumed, as sentences; those on devices and links are ``Assumption``.
         server_work: the server's device and its work; None where its work is free.
     """
@@ -167,18 +151,16 @@ class Plan:
     clients: Clients
     prices: tuple[Prices, ...]
     fleet: Fleet
-    refusals: tuple[Refusal, ...] = ()
+    refusals: Mapping[int, Refusal] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
     server_work: ServerWork | None = None
 
     @property
     def policy(self) -> Any:
-        """The server's policy."""
         return self.scenario.server.policy
 
     @property
     def selector(self) -> Any:
-        """Who chooses clients."""
         return self.scenario.server.selector
 
     def check_admitted(self) -> None:
@@ -189,10 +171,15 @@ class Plan:
         """
         if not self.clients.admitted.any():
             raise RunError(
-                f"every client was refused: {self.refusals[0]}",
+                f"every client was refused: {next(self.refused())[1]}",
                 hint="use a smaller model, batch_size: fit, or a fleet with more memory",
             )
 
+    def refused(self) -> Iterator[tuple[int, Refusal]]:
+        """Each client that takes no part, and why."""
+        clients = np.flatnonzero(~self.clients.admitted)
+        for client, kind in zip(clients.tolist(), self.clients.kind[clients].tolist(), strict=True):
+            yield client, self.refusals[kind]
+
     def price(self, exchange: str) -> Prices:
-        """The prices of an exchange by name."""
         return next(prices for prices in self.prices if prices.exchange == exchange)

@@ -35,21 +35,15 @@ from edgefl.core.cost import Cost
 from edgefl.core.devices import TRACED, WIDTHS, Bounds, Power
 from edgefl.core.link import Link
 from edgefl.core.sourced import Sourced
-from edgefl.core.totals import total
 
 Reals: TypeAlias = Any
 """A float or an array of floats."""
 
+Stages: TypeAlias = tuple[Reals, Reals, Reals]
+"""Something of receiving, working and sending."""
 
-class Charge(NamedTuple):
-    """The joules of one stage of a job: above idle, and at idle power."""
-
-    active_j: Reals
-    idle_j: Reals
-
-
-Charges: TypeAlias = tuple[Charge, Charge, Charge]
-"""Of receiving, working and sending."""
+ENERGIES = ("receive_j", "compute_j", "transmit_j", "tail_j", "idle_j")
+"""A job's joules: above idle by stage, of the radio's tails, and at idle power."""
 
 
 def _above_idle(power: Power, bounds: Bounds) -> float:
@@ -78,14 +72,10 @@ class Demand(NamedTuple):
         down_delay_s, up_delay_s: handshakes before a transfer's first byte; 0 if nothing is sent.
         down_bps, up_bps: the client link's rates.
         work_s: computing at the device's full speed.
-        flops: operations.
-        steps: optimizer steps.
         idle_w: power throughout the job; of this and the others, NaN if it is unknown.
         compute_w: above idle, while computing; the mean over the work.
         radio_w: above idle, during a transfer.
-        receive_j_per_mbit, transmit_j_per_mbit: energy of a transfer per megabit.
-        tail_w: after a transfer.
-        tail_s: the longest tail.
+        tail_w, tail_s: after a transfer, and how long at most.
     """
 
     down_bytes: Any
@@ -108,7 +98,7 @@ class Demand(NamedTuple):
     @classmethod
     def of(cls, cost: Cost, bounds: Bounds, link: Link, power: Power | None = None, steps: int = 0) -> Demand:
         """The demand of a cost on a link and a device, None for unknown power, whose work takes so long."""
-        down_bytes, up_bytes = cost.down_bytes, cost.up_bytes
+        down_bytes, up_bytes = sum(cost.down.values()), sum(cost.up.values())
         delays_s = link.delay_s if down_bytes else 0.0, link.delay_s if up_bytes else 0.0
         rates = link.down_bps, link.up_bps
         found = cls(down_bytes, up_bytes, *delays_s, *rates, bounds.seconds, cost.work.flops, steps)
@@ -117,13 +107,19 @@ class Demand(NamedTuple):
         found = found._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds), tail_s=0.0)
         if (radio := link.radio.value) is None:
             return found
-        return found._replace(
-            radio_w=radio.base,
-            receive_j_per_mbit=radio.down_w_per_mbps,
-            transmit_j_per_mbit=radio.up_w_per_mbps,
-            tail_w=radio.tail,
-            tail_s=radio.tail_time,
-        )
+        carrying = {"receive_j_per_mbit": radio.down_w_per_mbps, "transmit_j_per_mbit": radio.up_w_per_mbps}
+        return found._replace(radio_w=radio.base, tail_w=radio.tail, tail_s=radio.tail_time, **carrying)
+
+    @classmethod
+    def working(cls, bounds: Bounds, power: Power) -> Demand:
+        """The demand of work without transfers."""
+        found = cls(0, 0, 0.0, 0.0, math.inf, math.inf, bounds.seconds, flops=0, steps=0)
+        return found._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds))
+
+    @property
+    def working_j(self) -> Reals:
+        """Joules of the whole device while it works."""
+        return times(self.compute_w + self.idle_w, self.work_s)
 
     @property
     def down_s(self) -> Reals:
@@ -143,12 +139,9 @@ class Demand(NamedTuple):
         )
 
     def charges(
-        self,
-        seconds: tuple[Reals, Reals, Reals],
-        moved: tuple[Any, Any],
-        full_power_s: Reals | None = None,
-    ) -> Charges:
-        """The charges of a job's stages, without radios' tails.
+        self, seconds: Stages, moved: tuple[Any, Any], full_power_s: Reals | None = None
+    ) -> tuple[Stages, Stages]:
+        """The joules of a job's stages above idle and at idle power, without radios' tails.
 
         Args:
             seconds: how long each stage lasted; 0 for one that did not begin.
@@ -161,8 +154,8 @@ class Demand(NamedTuple):
             times(self.compute_w, work_s if full_power_s is None else full_power_s),
             self._carried(transmit_s, moved[1], self.transmit_j_per_mbit),
         )
-        receive, work, transmit = map(Charge, active_j, (times(self.idle_w, one) for one in seconds))
-        return receive, work, transmit
+        idle_j = times(self.idle_w, receive_s), times(self.idle_w, work_s), times(self.idle_w, transmit_s)
+        return active_j, idle_j
 
     def _carried(self, seconds: Reals, size_bytes: Reals, per_mbit: Reals) -> Reals:
         used = (np.asarray(seconds) != 0) | (np.asarray(size_bytes) != 0)
@@ -172,21 +165,14 @@ class Demand(NamedTuple):
         """The joules of radios' tails, where there is one, each until the next transfer or its tail time."""
         return np.where(opened, self.tail_w * np.minimum(seconds, self.tail_s), 0.0)
 
-    def tails_j(self) -> Reals:
-        """The joules of the radio's tails of a job alone, at full speed on an unshared link.
-
-        One lasts until the upload begins, the one after the last transfer in full.
-        """
-        receives, sends = np.asarray(self.down_s) > 0, np.asarray(self.up_s) > 0
-        between_j = self.tail_j(receives & sends, self.work_s)
-        return between_j + self.tail_j(receives | sends, np.inf)
-
-    def energy(self) -> Energy:
-        """The joules of a job alone, at full speed on an unshared link; NaN for unknown ones."""
+    def energy(self) -> dict[str, Reals]:
+        """The ``ENERGIES`` of a job alone, at full speed on an unshared link; NaN for unknown ones."""
         seconds, moved = (self.down_s, self.work_s, self.up_s), (self.down_bytes, self.up_bytes)
-        receive, work, transmit = self.charges(seconds, moved)
-        idle_j = receive.idle_j + work.idle_j + transmit.idle_j
-        return Energy(receive.active_j, work.active_j, transmit.active_j, self.tails_j(), idle_j)
+        active_j, idle_j = self.charges(seconds, moved)
+        receives, sends = np.asarray(self.down_s) > 0, np.asarray(self.up_s) > 0
+        # One tail lasts until the upload begins, the one after the last transfer in full.
+        tails_j = self.tail_j(receives & sends, self.work_s) + self.tail_j(receives | sends, np.inf)
+        return dict(zip(ENERGIES, (*active_j, tails_j, sum(idle_j)), strict=True))
 
 
 def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any:
@@ -195,54 +181,13 @@ def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any
     return np.minimum(size_bytes, carried).astype(np.int64)
 
 
-class Energy(NamedTuple):
-    """A job's joules by stage and kind, or arrays of many jobs'; None or NaN if a number is unknown.
-
-    See the assumptions above.
-    """
-
-    receive_j: Reals
-    compute_j: Reals
-    transmit_j: Reals
-    tail_j: Reals
-    idle_j: Reals
-
-    @property
-    def joules(self) -> Reals:
-        """The sum; None or NaN if a part is unknown."""
-        return total(*self)
-
-
-class WorkingDraw(NamedTuple):
-    """The time and the mean power of some work; NaN for unknown ones."""
-
-    seconds: float
-    above_idle_w: float
-    idle_w: float
-
-    @classmethod
-    def of(cls, power: Power, bounds: Bounds) -> WorkingDraw:
-        """That of work on a device of some power."""
-        return cls(bounds.seconds, _above_idle(power, bounds), _watts(power.idle))
-
-    @property
-    def above_idle_j(self) -> float:
-        """Joules above idle power."""
-        return float(times(self.above_idle_w, self.seconds))
-
-    @property
-    def joules(self) -> float:
-        """Joules of the whole device."""
-        return float(times(self.above_idle_w + self.idle_w, self.seconds))
-
-
-def above_idle_between(cheap: WorkingDraw, costly: WorkingDraw) -> Interval:
-    """The bounds of the joules above idle power, from the work at both corners.
+def above_idle_between(cheap: Demand, costly: Demand) -> Interval:
+    """The bounds of the joules of work above idle power, from both corners.
 
     They are most where the idle power is least, and the other way about.
     """
-    least_j = cheap.joules - times(costly.idle_w, cheap.seconds)
-    return Interval.of(max(0.0, least_j), costly.joules - times(cheap.idle_w, costly.seconds))
+    least_j = cheap.working_j - times(costly.idle_w, cheap.work_s)
+    return Interval.of(max(0.0, least_j), costly.working_j - times(cheap.idle_w, costly.work_s))
 
 
 def in_dtype(size_bytes: int, dtype: str) -> int:

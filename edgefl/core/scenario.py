@@ -20,35 +20,19 @@ from pydantic import (
     model_validator,
 )
 
-from edgefl.core.components import (
-    AnyAugmentations,
-    AnyCodec,
-    AnyDataset,
-    AnyEngine,
-    AnyMeasure,
-    AnyMethod,
-    AnyModel,
-    AnyModels,
-    AnyPartition,
-    AnyPolicy,
-    AnySelector,
-    NameOf,
-    OfKind,
-)
+from edgefl.core.components import DEFAULT, AnyAugmentation, AnyMethod, NameOf, OfKind, OneOrMany
 from edgefl.core.errors import short
 from edgefl.core.fleet import Fleet
-from edgefl.core.params import Component, Strict, unless
+from edgefl.core.link import Rate
+from edgefl.core.params import Component, Count, Strict, unless
 from edgefl.core.samplers import Sampler
 from edgefl.core.training import LocalTraining
-from edgefl.core.units import BitsPerSecond, Bytes, Joules, Seconds
+from edgefl.core.units import Bytes, Joules, Seconds
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
 
-Count = Annotated[int, Field(gt=0)]
 # `docs/scenarios.md` states it; a client takes some 70 bytes.
 MOST_CLIENTS = 10**8
-# As the rates of links.
-Rate = Annotated[BitsPerSecond, Field(ge=1)]
 
 # A client's number, or those of many.
 Numbers = TypeVar("Numbers", int, NDArray[np.int64])
@@ -74,7 +58,7 @@ class Public(Strict):
     """
 
     samples: Count
-    dataset: AnyDataset | None = None
+    dataset: Annotated[Any, OfKind("datasets")] | None = None
 
 
 class TaskSpec(Strict):
@@ -96,10 +80,10 @@ class TaskSpec(Strict):
         public: images without labels that the server and every client have, for methods that need them.
     """
 
-    dataset: AnyDataset
-    partition: AnyPartition = Component(name="iid")
+    dataset: Annotated[Any, OfKind("datasets")]
+    partition: Annotated[Any, OfKind("partitions"), DEFAULT] = "iid"
     clients: Annotated[int, Field(gt=0, le=MOST_CLIENTS)]
-    augment: AnyAugmentations = Component(name="none")
+    augment: OneOrMany[AnyAugmentation] = "none"
     personal_test: Annotated[float, Field(gt=0, le=1)] = 0.3
     pooled: Annotated[float, Field(gt=0, lt=1)] | None = None
     share: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -167,8 +151,8 @@ class Server(Strict):
 
     SHORT_FORMS: ClassVar[Mapping[str, str]] = {"rounds": "until.rounds"}
 
-    policy: AnyPolicy = Component(name="sync")
-    selector: AnySelector = Component(name="random")
+    policy: Annotated[Any, OfKind("policies"), DEFAULT] = "sync"
+    selector: Annotated[Any, OfKind("selectors"), DEFAULT] = "random"
     participants: Count | None = None
     uplink: Rate | None = None
     downlink: Rate | None = None
@@ -181,12 +165,11 @@ class Server(Strict):
         if not isinstance(value, Mapping) or "rounds" not in value:
             return value
         until = value.get("until") or {}
-        rest = {key: each for key, each in value.items() if key != "rounds"}
-        if not isinstance(until, Mapping):
-            return {**rest, "until": until}
-        if "rounds" in until:
-            raise ValueError("give rounds, or until with its own rounds, not both")
-        return {**rest, "until": {**until, "rounds": value["rounds"]}}
+        if isinstance(until, Mapping):
+            if "rounds" in until:
+                raise ValueError("give rounds, or until with its own rounds, not both")
+            until = {**until, "rounds": value["rounds"]}
+        return {**{key: each for key, each in value.items() if key != "rounds"}, "until": until}
 
 
 class Evaluation(Strict):
@@ -208,7 +191,9 @@ class Evaluation(Strict):
     on: Literal["test", "holdout"] = "test"
     holdout: Annotated[float, Field(gt=0, lt=1)] = 0.2
     measures: Annotated[
-        tuple[AnyMeasure, ...], BeforeValidator(lambda given: () if given is None else given), unless(())
+        tuple[Annotated[Any, OfKind("measures")], ...],
+        BeforeValidator(lambda given: () if given is None else given),
+        unless(()),
     ] = ()
 
     @field_validator("measures")
@@ -229,8 +214,8 @@ class Wire(Strict):
         down: a component: the codec of downloads.
     """
 
-    up: AnyCodec = Component(name="raw")
-    down: AnyCodec = Component(name="raw")
+    up: Annotated[Any, OfKind("codecs"), DEFAULT] = "raw"
+    down: Annotated[Any, OfKind("codecs"), DEFAULT] = "raw"
 
 
 def _null_is_a_name(value: Any) -> Any:
@@ -296,15 +281,14 @@ class LearningSpec(Strict):
 
     seed: int = 0
     task: TaskSpec
-    model: AnyModels
+    model: OneOrMany[Annotated[Any, OfKind("models")]]
     method: AnyMethod
     local: LocalTraining = LocalTraining()
     evaluate: Evaluation = Evaluation()
     wire: Wire = Field(default_factory=Wire)
 
     @property
-    def models(self) -> tuple[AnyModel, ...]:
-        """The models; see ``model_of`` for who trains which."""
+    def models(self) -> tuple[Any, ...]:
         return self.model if isinstance(self.model, tuple) else (self.model,)
 
     def model_of(self, client: Numbers) -> Numbers:
@@ -348,12 +332,12 @@ class Tariffs(Strict):
 
     @model_validator(mode="after")
     def _are_prices(self) -> Self:
-        given = {name: price for name, (price, _) in self._read().items()}
-        if not given:
+        prices = [price for price, _ in self._read().values()]
+        if not prices:
             raise ValueError("give a price: energy, traffic or server")
-        if len({price["currency"] for price in given.values()}) > 1:
-            currencies = ", ".join(sorted({price["currency"] for price in given.values()}))
-            raise ValueError(f"give all prices in one currency, not in {currencies}")
+        currencies = sorted({price["currency"] for price in prices})
+        if len(currencies) > 1:
+            raise ValueError(f"give all prices in one currency, not in {', '.join(currencies)}")
         return self
 
     def _read(self) -> dict[str, tuple[dict[str, str], float]]:
@@ -369,7 +353,6 @@ class Tariffs(Strict):
 
     @property
     def currency(self) -> str:
-        """That of the prices."""
         return next(price["currency"] for price, _ in self._read().values())
 
     def rates(self) -> dict[str, float]:
@@ -387,8 +370,8 @@ class Checkpointing(Strict):
     minutes: Annotated[float, Field(ge=0)] = 5.0
 
 
-class SystemSpec(Strict):
-    """What the learning runs on: the fleet, the server and this machine's engine.
+class Scenario(LearningSpec):
+    """One run's settings, flat as in its file; see ``edgefl.core.drafts.load`` for files.
 
     Attributes:
         fleet: a profile's name, or a fleet.
@@ -396,6 +379,10 @@ class SystemSpec(Strict):
         engine: what trains the clients.
         checkpoint: when a run is saved, to be resumed.
         costs: the prices of energy, traffic and the server; null for none.
+        name: a label; by default the file's name.
+        scale: the one of the file's ``scales`` whose settings replace its own; empty for none.
+        notes: free text.
+        published: what a paper reports of such runs.
     """
 
     fleet: Annotated[
@@ -403,21 +390,9 @@ class SystemSpec(Strict):
         Discriminator(lambda value: "<fleet>" if isinstance(value, Mapping | Fleet) else "<name>"),
     ]
     server: Server = Field(default_factory=Server)
-    engine: Annotated[AnyEngine, BeforeValidator(_null_is_a_name)] = Component(name="auto")
+    engine: Annotated[Any, OfKind("engines", "auto"), DEFAULT, BeforeValidator(_null_is_a_name)] = "auto"
     checkpoint: Checkpointing = Checkpointing()
     costs: Tariffs | None = None
-
-
-class Scenario(SystemSpec, LearningSpec):
-    """One run's settings, flat as in its file; see ``edgefl.core.drafts.load`` for files.
-
-    Attributes:
-        name: a label; by default the file's name.
-        scale: the one of the file's ``scales`` whose settings replace its own; empty for none.
-        notes: free text.
-        published: what a paper reports of such runs.
-    """
-
     name: str = "scenario"
     scale: str = ""
     notes: str = ""
@@ -429,7 +404,6 @@ class Scenario(SystemSpec, LearningSpec):
         return LearningSpec(**{key: getattr(self, key) for key in LearningSpec.model_fields})
 
     def with_learning(self, learning: LearningSpec) -> Self:
-        """The scenario with another learning part."""
         return self.model_copy(update={key: getattr(learning, key) for key in LearningSpec.model_fields})
 
     def resolved(self) -> dict[str, Any]:

@@ -22,8 +22,6 @@ def derive(root: int, purpose: str, *, client: int = -1, exchange: str = "", nth
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1
 
 
-def generator(
-    root: int, purpose: str, *, client: int = -1, exchange: str = "", nth: int = 0
-) -> np.random.Generator:
+def generator(root: int, purpose: str, *, client: int = -1, nth: int = 0) -> np.random.Generator:
     """NumPy's generator on the seed that ``derive`` gives for the same arguments."""
-    return np.random.default_rng(derive(root, purpose, client=client, exchange=exchange, nth=nth))
+    return np.random.default_rng(derive(root, purpose, client=client, nth=nth))

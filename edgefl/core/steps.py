@@ -72,11 +72,7 @@ def step_sizes(samples: int, batch_size: int, passes: Passes) -> Counter[int]:
 
 def step_count(samples: int, batch_size: int, passes: Passes) -> int:
     """How many steps a phase takes for a client of ``samples`` samples."""
-    samples = passes.over(samples)
-    if passes.epochs is None:
-        return (passes.steps or 0) if samples else 0
-    full, rest = divmod(samples, batch_size)
-    return passes.epochs * (full + (rest > 1 or (rest == 1 and not full)))
+    return step_sizes(samples, batch_size, passes).total()
 
 
 def limited(samples: int, batch_size: int, phases: Sequence[Passes], steps: int) -> list[Passes]:

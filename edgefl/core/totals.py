@@ -20,12 +20,6 @@ class EnergyTotal(NamedTuple):
     energy_clients: int
 
 
-def total(*joules: float | None) -> float | None:
-    """The sum; None if a term is unknown."""
-    terms = [term for term in joules if term is not None]
-    return sum(terms) if len(terms) == len(joules) else None
-
-
 def known(figure: float | None) -> float | None:
     """A figure of an array, where NaN stands for an unknown one; None for that."""
     return None if figure is None or math.isnan(figure) else float(figure)

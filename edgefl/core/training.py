@@ -9,12 +9,10 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 from edgefl.core.components import OfKind
 from edgefl.core.optimizers import Optimizer
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.params import Strict
+from edgefl.core.params import Count, Strict
 from edgefl.core.seeds import derive
 from edgefl.core.steps import Passes
 from edgefl.core.units import Seconds
-
-Count = Annotated[int, Field(gt=0)]
 
 
 class Fit(Strict):
@@ -78,14 +76,8 @@ class LocalTraining(Strict):
 
     @property
     def size(self) -> int:
-        """The batch size as a number.
-
-        Raises:
-            TypeError: it is still "fit": planning has not replaced it.
-        """
-        if isinstance(self.batch_size, str):
-            raise TypeError("the batch size is not planned yet")
-        return self.batch_size
+        """The batch size as a number, which planning has made of "fit"."""
+        return int(self.batch_size)
 
     @property
     def fit(self) -> Fit | None:

@@ -48,10 +48,7 @@ _QUANTITY = re.compile(r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Z
 
 
 def parse(text: object, dimension: str) -> float:
-    """Parses a quantity.
-
-    Returns:
-        The amount in the dimension's base unit.
+    """A quantity in the dimension's base unit.
 
     Raises:
         ValueError: the unit is missing or unknown, or the amount is negative or not finite.

@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
 from types import CodeType, UnionType
@@ -51,6 +51,8 @@ _PROMISES = {
         "may not mix devices: make tensors with the `device` of one that it is given"
     ),
 }
+# As Python, the system and torch, of a GPU as well, say it.
+_NO_ROOM = r"out of memory|[Cc]an(?:no|')t allocate memory|can't start new thread"
 
 
 class Terminated(SystemExit):
@@ -66,13 +68,7 @@ class InternalError(EdgeflError):
 
 
 class CodeLine(NamedTuple):
-    """A line of a user's code.
-
-    Attributes:
-        file: its path.
-        line: from 1.
-        function: its name; empty at the top level of a file.
-    """
+    """A line of a user's code, from 1; the function's name is empty at the top level of a file."""
 
     file: str
     line: int
@@ -190,8 +186,11 @@ def _hint(error: BaseException, place: CodeLine) -> str:
     return ""
 
 
-def internal(error: BaseException) -> InternalError:
-    """An error of edgefl's own, as one message that asks for a report."""
+def internal(error: BaseException) -> EdgeflError:
+    """An error of edgefl's own, as one message that asks for a report; or this machine has no room left."""
+    if isinstance(error, MemoryError) or re.search(_NO_ROOM, words_of(error)):
+        hint = "fewer workers (engine.workers), a smaller engine.group and smaller batches take less"
+        return traced(RunError(f"no more memory or threads: {in_one_line(error)}", hint=hint), error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.lineno]
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
     where = [f"edgefl/{Path(one.filename).relative_to(_PACKAGE)}:{one.lineno}" for one in ours[-1:]]
@@ -237,16 +236,16 @@ def returned(
 
 
 @contextmanager
-def user_code(failure: type[EdgeflError] = UserError) -> Iterator[None]:
+def user_code() -> Iterator[None]:
     """Around calls of a user's code, as a block or a decorator: what it raises becomes one message.
 
     Raises:
-        EdgeflError: of class ``failure``, see ``explained``; what no user's code raised is raised as it is.
+        UserError: see ``explained``; what no user's code raised is raised as it is.
     """
     try:
         yield
     except BaseException as error:
-        told = explained(error, failure)
+        told = explained(error)
         if told is None:
             raise
         raise told from error
@@ -294,22 +293,13 @@ def asked(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def hints_of(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """The annotations of a function's arguments, but for those whose names are not loaded."""
-    hints = {}
-    for name, text in function.__annotations__.items():
-        with suppress(NameError):
-            hints[name] = eval(text, function.__globals__)  # noqa: S307 - our own
-    return hints
-
-
 def _check_kinds(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
     """Checks the arguments whose annotations are of simple kinds alone.
 
     Raises:
         UserError: one is of another.
     """
-    hints = hints_of(function)
+    hints = inspect.get_annotations(function, eval_str=True)
     for name, value in arguments.items():
         hint = hints.get(name)
         kind = getattr(hint, "__origin__", hint)  # within Annotated

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -15,7 +14,6 @@ from edgefl.core.arrays import Floats, Ints
 from edgefl.core.csv_rows import csv_text, kept, read_csv
 from edgefl.core.params import Strict
 
-COLUMNS = ("device", "link", "slowdown", "availability")
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
@@ -29,12 +27,7 @@ class User(TypedDict, total=False):
 
 
 class Named(NamedTuple):
-    """A column of names.
-
-    Attributes:
-        place: each row's place in ``names``, (n,).
-        names: the different ones, in the order of the table.
-    """
+    """A column of names: each row's place among the different ones, (n,), and these in the table's order."""
 
     place: Ints
     names: tuple[str, ...]
@@ -51,7 +44,7 @@ class UserTable(NamedTuple):
     @property
     def columns(self) -> tuple[str, ...]:
         """Those that are recorded."""
-        return tuple(name for name in COLUMNS if getattr(self, name) is not None)
+        return tuple(name for name in self._fields if getattr(self, name) is not None)
 
 
 class Users(Strict):
@@ -75,11 +68,9 @@ class Users(Strict):
 
     @property
     def count(self) -> int:
-        """How many users there are."""
         return (self.rows or "").count("\n")
 
     def table(self) -> UserTable:
-        """The recorded users."""
         return _table(self.rows or "")
 
     def without(self, column: str) -> Self | None:
@@ -88,44 +79,37 @@ class Users(Strict):
         return self.model_copy(update={"rows": _text(left)}) if left else None
 
     def renamed(self, column: str, names: Mapping[str, str]) -> Self:
-        """The users with other names in a column."""
         if all(old == new for old, new in names.items()):
             return self
-        columns: dict[str, Sequence[str]] = {**_columns(self.rows or "")}
-        columns[column] = [names.get(name, name) for name in columns[column]]
-        return self.model_copy(update={"rows": _text(columns)})
+        columns = _columns(self.rows or "")
+        renamed = {column: [names.get(name, name) for name in columns[column]]}
+        return self.model_copy(update={"rows": _text({**columns, **renamed})})
+
+
+@lru_cache(maxsize=4)
+def _columns(text: str) -> Mapping[str, Sequence[Any]]:
+    """A CSV text's columns, in one order; cached, as a plan asks for them several times."""
+    names, rows, _ = read_csv(text, User)
+    return {name: [row[name] for row in rows] for name in UserTable._fields if name in names}
+
+
+def _text(columns: Mapping[str, Sequence[Any]]) -> str:
+    return csv_text(columns, zip(*columns.values(), strict=True)).removesuffix("\n")
 
 
 @lru_cache(maxsize=4)
 def _canonical(text: str) -> str:
-    """A file's text with its columns in order and nothing that means nothing."""
-    names, rows, _ = read_csv(text, User)
-    return _text({name: [str(row[name]) for row in rows] for name in COLUMNS if name in names})
-
-
-def _text(columns: Mapping[str, Sequence[str]]) -> str:
-    """Columns as CSV text, the first line first."""
-    return csv_text(columns, zip(*columns.values(), strict=True)).removesuffix("\n")
-
-
-def _columns(rows: str) -> dict[str, tuple[str, ...]]:
-    """What ``_text`` was given."""
-    header, *fields = csv.reader(rows.splitlines())
-    return dict(zip(header, zip(*fields, strict=True), strict=True))
+    """A CSV text with its columns in order and nothing that means nothing."""
+    return _text(_columns(text))
 
 
 @lru_cache(maxsize=4)
 def _table(rows: str) -> UserTable:
-    """Cached, as a plan asks for it several times."""
-    columns = _columns(rows)
     found: dict[str, Any] = {}
-    for column, fields in columns.items():
-        if column == "slowdown":
-            found[column] = np.array(fields, dtype=np.float64)
-        elif column == "availability":
-            found[column] = np.array(fields, dtype=np.int64)
+    for column, fields in _columns(rows).items():
+        if column in {"slowdown", "availability"}:
+            found[column] = np.array(fields, dtype=np.float64 if column == "slowdown" else np.int64)
         else:
             places = {name: place for place, name in enumerate(dict.fromkeys(fields))}
-            place = np.fromiter((places[name] for name in fields), np.int64, len(fields))
-            found[column] = Named(place, tuple(places))
+            found[column] = Named(np.array([places[name] for name in fields]), tuple(places))
     return UserTable(**found)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from edgefl.core.errors import Mistakes, ScenarioError, closest, nearest, quoted
+from edgefl.core.errors import Mistakes, ScenarioError, UserError, closest, nearest, quoted
 from edgefl.core.params import Strict, Unknown
 from edgefl.core.yamls import Document
 
@@ -30,31 +30,22 @@ def validate(record: type[T], value: Any, document: Document, prefix: Path = ())
         return _adapter(record).validate_python(value, context=document.context)  # type: ignore[arg-type,no-any-return]
     except ValidationError as error:
         errors = error.errors(include_url=False)
-    mistakes, unions = Mistakes(), defaultdict[Path, list[tuple[Path, Path, ErrorDetails]]](list)
-    for place, one in enumerate(errors):
-        path, tags = _written(one["loc"], value, missing=one["type"] == "missing")
-        # What has too few items without those that are wrong is not told, too.
-        if one["type"] != "too_short" or not any(_below(other["loc"], one["loc"]) for other in errors):
-            # Errors of one union agree in what is before its first tag.
-            before = tags[:1] and one["loc"][: one["loc"].index(tags[0])]
-            unions[before or (place, "")].append((path, tags[:1], one))
-    for members in unions.values():
-        # The member that was meant is the one whose errors are the deepest inside.
-        deepest, meant, _ = max(members, key=lambda member: len(member[0]))
-        if all(len(path) == len(deepest) for path, _, _ in members):
-            own = [one for _, _, one in members if one["type"] in _OWN_WORDS]
-            mistakes.add(_told(own or [one for _, _, one in members], deepest, record, document, prefix))
-            continue
-        for path, tag, one in members:
-            if tag == meant:
-                mistakes.add(_told([one], path, record, document, prefix))
+    mistakes, told = Mistakes(), defaultdict[Path, list[ErrorDetails]](list)
+    for one in errors:
+        told[_written(one["loc"], value, missing=one["type"] == "missing")].append(one)
+    for path, here in told.items():
+        # Of a union, that member was meant whose errors are inside the value; and a list has too few items
+        # without those that are wrong.
+        if not any(len(other) > len(path) and other[: len(path)] == path for other in told):
+            own = [one for one in here if one["type"] in _OWN_WORDS]
+            mistakes.add(_told(own or here, path, record, document, prefix))
     # Raised here, the first error would have pydantic's as its cause.
     mistakes.check()
     raise AssertionError("pydantic reports at least one error")
 
 
 # Of errors that a record's own checks raise.
-_OWN_WORDS = frozenset({"value_error", "assertion_error", "unknown_name"})
+_OWN_WORDS = frozenset({"value_error", "assertion_error"})
 
 
 @cache
@@ -62,30 +53,24 @@ def _adapter(record: Any) -> TypeAdapter[Any]:
     return TypeAdapter(record)
 
 
-def _below(path: Path, other: Path) -> bool:
-    return len(path) > len(other) and path[: len(other)] == other
-
-
 def _told(
     errors: Sequence[ErrorDetails], at: Path, record: Any, document: Document, prefix: Path
 ) -> ScenarioError:
     """A mistake: one of pydantic's errors, or those of all members of a union."""
-    first, path, hint = errors[0], [*prefix, *at], ""
+    first, path, hint = errors[0], [*prefix, *(key for key in at if key != _KEY)], ""
     kind, given, context = first["type"], first["input"], first.get("ctx", {})
     key = str(path[-1]) if path else ""
     if isinstance(given, Unknown):
         what, hint = f"unknown key {key!r}", _known_key(record, key, given.known)
     elif kind == "missing":
         what = f"{key!r} is missing"
-    elif kind in {"value_error", "assertion_error"}:
-        what = str(context["error"])
-    elif kind == "unknown_name":
-        what, hint = first["msg"], context["hint"]
+    elif kind in _OWN_WORDS:
+        error = context["error"]
+        what, hint = (error.what, error.hint) if isinstance(error, UserError) else (str(error), "")
     else:
         each = dict.fromkeys(_words(one["msg"]) for one in errors)
         asked = " or ".join(each).replace(" or should ", " or ")
-        # Of a wrong key in a mapping, what is given is the key.
-        shown = given if first["loc"][-1:] == ("[key]",) else item_at(document.data, path, given)
+        shown = given if _KEY in at else item_at(document.data, path, given)
         what = f"{'.'.join(map(str, path)) or 'the file'} {asked}; got {quoted(shown)}"
         if kind in {"literal_error", "enum"}:
             near = closest(str(given), re.findall(r"'([^']*)'", context["expected"]))
@@ -109,21 +94,19 @@ def _words(message: str) -> str:
 _PLAINLY = {"boolean": "true or false", "integer": "a whole number", "number": "a number", "string": "text"}
 
 
-def _written(loc: Path, value: Any, *, missing: bool) -> tuple[Path, Path]:
-    """A location without what the data does not have, and the first tags of a union's members in it."""
-    path, tags = list[str | int](), list[str | int]()
+# What the location of a wrong key in a mapping ends with.
+_KEY = "[key]"
+
+
+def _written(loc: Path, value: Any, *, missing: bool) -> Path:
+    """A location without what the data does not have, such as the tags of a union's members."""
+    path = list[str | int]()
     for place, key in enumerate(loc):
         inner = item_at(value, [key], _written)
-        if inner is not _written or (missing and place == len(loc) - 1):
+        if inner is not _written or key == _KEY or (missing and place == len(loc) - 1):
             path.append(key)
             value = inner
-        elif not str(key).startswith(_TRANSPARENT):
-            tags.append(key)
-    return tuple(path), tuple(tags)
-
-
-# What a location has of a dict's key, and tags of unions of which one member alone is read.
-_TRANSPARENT = ("[key]", "<")
+    return tuple(path)
 
 
 def item_at(value: Any, path: Path, otherwise: Any = None) -> Any:

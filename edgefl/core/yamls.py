@@ -170,13 +170,6 @@ class Document:
         parts = {key: {(): own, **at} for key, at in places.items()}
         return {key: Document(at[()][0], data[key], self.context, at) for key, at in parts.items()}
 
-    def at(self, *path: str | int) -> Document | None:
-        """The part under a path; None if there is nothing."""
-        part: Document | None = self
-        for key in path:
-            part = part and part.inside().get(key)
-        return part
-
     def put(self, path: Sequence[str | int], data: Any, part: Document) -> Document:
         """With other data, which differ at ``path`` alone, where ``part`` is placed."""
         cut = tuple(path)
@@ -186,7 +179,6 @@ class Document:
         return replace(self, data=data, places=places)
 
     def without(self, *keys: str) -> Document:
-        """A mapping without some keys."""
         return replace(self, data={key: value for key, value in self.data.items() if key not in keys})
 
     @contextmanager
@@ -233,7 +225,6 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
     """Quotes what the core schema, or YAML 1.1, would not read as text; writes no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's
-        """Always."""
         return True
 
 
@@ -255,11 +246,9 @@ class _Composed:
 
     def __init__(self, file: str, *, lines: bool) -> None:
         self._file, self._lines = file, lines
-        self._count = self._depth = 0
         self._places: dict[Keys, tuple[str, int]] = {}
 
     def document(self, text: str) -> Document:
-        """See ``Document.value``."""
         if len(text) > MOST_BYTES:
             self._refuse(f"more than {MOST_BYTES:,} bytes of YAML", 0)
         try:
@@ -281,28 +270,22 @@ class _Composed:
         return Document(self._file, data, places=self._places)
 
     def _value(self, node: Any, path: Keys, line: int) -> Any:
-        self._count += 1
-        if self._count > MOST_VALUES:
+        if len(self._places) >= MOST_VALUES:
             what = f"there are more than {MOST_VALUES:,} values"
             self._refuse(what, line, "an alias counts all that it refers to")
-        if self._depth >= MOST_DEPTH:
+        if len(path) >= MOST_DEPTH:
             self._refuse(f"values are nested more than {MOST_DEPTH} levels deep", line)
-        if self._lines or not path:
-            self._places[path] = self._file, line if self._lines and path else 0
+        self._places[path] = self._file, line if self._lines and path else 0
         if isinstance(node, ScalarNode):
             return self._scalar(node, line)
         if node.tag not in {f"{_STANDARD}map", f"{_STANDARD}seq"}:
             self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
-        self._depth += 1
         if isinstance(node, SequenceNode):
-            found: Any = [
+            return [
                 self._value(inner, (*path, place), inner.start_mark.line + 1)
                 for place, inner in enumerate(node.value)
             ]
-        else:
-            found = self._mapping(node, path)
-        self._depth -= 1
-        return found
+        return self._mapping(node, path)
 
     def _mapping(self, node: MappingNode, path: Keys) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -340,12 +323,6 @@ class _Composed:
 def _shown(tag: str | None) -> str:
     """A tag as people write it."""
     return short(str(tag).replace(_STANDARD, "!!", 1))
-
-
-def size(value: Any) -> int:
-    """How many values there are in plain data, their own included."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return 1 + sum(map(size, inner))
 
 
 def dump(value: Any, *, in_line: bool = False) -> str:

@@ -27,71 +27,17 @@ Augment: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
 """(x (B, C, H, W) in [0, 1], generator) -> the same shape: a module's ``augment`` on its parameters."""
 
 _BRIGHTEST = 255
-# The most bytes of float32 images that a group of clients prepares at once.
-_BLOCK_BYTES = 64_000_000
-
-
-def batches(
-    federation: Federation,
-    client: int,
-    phase: Phase,
-    batch_size: int,
-    seed: int,
-    *,
-    augment: Augment | None = None,
-) -> Iterator[Batch]:
-    """A client's batches for one phase of one job, cut as ``edgefl.core.steps.step_sequence`` says.
-
-    Shuffles depend only on the job's seed and the number of the pass, so that two methods whose phases are
-    equally long see the same batches. Augments draw from a stream of their own, so that the order of
-    samples is the same with and without them.
-
-    Args:
-        federation: with pixels.
-        client: its number.
-        phase: "train" data are shuffled anew in every pass and augmented; "plain" data are neither. "public"
-            data are the same for every client, treated like "plain" ones, and y is each sample's place.
-        batch_size: B.
-        seed: the job's.
-        augment: of "train" data, the phase's own or else the task's; None for none.
-
-    Returns:
-        x (B, C, H, W), or (V, B, C, H, W) for a phase of V > 1 views, with y (B,).
-
-    Raises:
-        DataError: the federation was planned without files.
-        ValueError: the phase's kind of data is unknown, or its length is not that of its data.
-    """
-    return Together(federation, [client], [phase], batch_size, [seed], augment=augment).of_one()
-
-
-def _data(federation: Federation, phase: Phase, clients: Sequence[int]) -> tuple[Tensor, Tensor, list[Ints]]:
-    """What a phase passes over: images (N, C, H, W), labels (N,), and the indices of each client's images.
-
-    Raises:
-        DataError: the federation was planned without files.
-        ValueError: the phase's kind of data is unknown, or its length is not that of its data.
-    """
-    if phase.data not in {"train", "plain", "public"}:
-        raise ValueError(
-            f"the data of phase {phase.name!r} must be 'train', 'plain' or 'public', not {phase.data!r}"
-        )
-    public = federation.public_x if phase.data == "public" else None
-    count = None if public is None else len(public)
-    if phase.passes.samples != count or (phase.data == "public") != (public is not None):
-        raise ValueError(
-            f"the phase {phase.name!r} passes over {phase.passes.samples} samples of {phase.data!r} data, "
-            f"which has {count}"
-        )
-    images = _pixels(federation, "train")
-    if public is None:
-        return images, federation.train_y, [federation.parts[client] for client in clients]
-    places = torch.arange(len(public), device=public.device)
-    return public, places, [np.arange(len(public))] * len(clients)
+# The most bytes of float32 images that a group of clients prepares at once: more than a cache holds takes
+# twice as long.
+_BLOCK_BYTES = 2_000_000
 
 
 class Together:
-    """The batches of several clients for one phase, stacked; each client's are those that it has alone.
+    """The batches of several clients for one phase, cut as ``edgefl.core.steps.step_sequence`` says.
+
+    Each client's are those that it has alone, for ``of_one``. Shuffles depend only on the job's seed and the
+    number of the pass, so that two methods whose phases are equally long see the same batches. Augments draw
+    from a stream of their own, so that the order of samples is the same with and without them.
 
     Attributes:
         sizes: for each client, the batch sizes of its steps, in order.
@@ -107,34 +53,43 @@ class Together:
         *,
         augment: Augment | None = None,
     ) -> None:
-        """Takes the arguments of ``batches`` for each client of the group; phases differ in length only."""
+        """Takes a phase and a job's seed for each client; phases differ in length only.
+
+        "train" data are shuffled anew in every pass and augmented; "plain" data are neither. "public" data
+        are the same for every client, treated like "plain" ones, and y is each sample's place.
+
+        Raises:
+            DataError: the federation was planned without files.
+            ValueError: the phase's kind of data is unknown, or its length is not that of its data.
+        """
         self._spec, self._phase, self._seeds = federation.spec, phases[0], seeds
         self._images, self._labels, parts = _data(federation, self._phase, clients)
         self._augment = augment if self._phase.data == "train" else None
         lengths = [(len(part), each.passes) for part, each in zip(parts, phases, strict=True)]
-        cuts = {
-            (count, passes): list(step_sequence(count, batch_size, passes)) for count, passes in set(lengths)
-        }
-        sizes = {length: [size for _, size in each] for length, each in cuts.items()}
+        cuts = {length: list(step_sequence(length[0], batch_size, length[1])) for length in set(lengths)}
+        sizes = {length: [size for _, size in cut] for length, cut in cuts.items()}
         # Where in its order a client's n-th batch begins, and its images in that order.
         starts = {length: [0, *accumulate(each)] for length, each in sizes.items()}
         self.sizes = [sizes[length] for length in lengths]
         self._cuts = [cuts[length] for length in lengths]
         self._starts = [starts[length] for length in lengths]
-        passes = max((nth + 1 for each in cuts.values() for nth, _ in each), default=0)
+        passes = max((nth + 1 for cut in cuts.values() for nth, _ in cut), default=0)
         self._orders = _orders(parts, passes, self._phase, seeds).to(self._labels.device)
         self._aligned = all(each == self.sizes[0] for each in self.sizes)
         self._block: tuple[int, Batch] | None = None
         self._generators: dict[int, tuple[int, torch.Generator]] = {}
 
     def of_one(self) -> Iterator[Batch]:
-        """The batches of a group of one client, not stacked."""
+        """The batches of a group of one client, not stacked.
+
+        x is (B, C, H, W), or (V, B, C, H, W) for a phase of V > 1 views, and y (B,).
+        """
         for step, size in enumerate(self.sizes[0]):
             if self._augment is not None:
                 yield self._augmented(0, step)
             else:
                 x, y = self._from_block(self._starts[0][step], size)
-                yield Batch(x[0] if self._phase.views == 1 else torch.stack([x[0]] * self._phase.views), y[0])
+                yield Batch(_stacked([x[0]] * self._phase.views), y[0])
 
     def take(self, chosen: Sequence[int], done: Sequence[int]) -> Batch:
         """The next batch of each of the chosen clients, stacked along a new first dimension.
@@ -167,21 +122,18 @@ class Together:
             self._generators[place] = nth, torch.Generator().manual_seed(seed)
         start = self._starts[place][step]
         rows = self._orders[place, start : start + size]
-        x = _floats(_gathered(self._images, rows))
-        x = _views(self._spec, self._phase, self._augment, x, self._generators[place][1])
+        images, generator = _gathered(self._images, rows), self._generators[place][1]
+        x = prepared(self._spec, self._phase, self._augment, images, generator)
         return Batch(x, self._labels.index_select(0, rows))
 
     def _from_block(self, start: int, size: int) -> Batch:
         """All clients' next batches, cut from a block that holds those of many steps."""
         if self._block is None or start + size > self._block[0] + self._block[1].y.shape[1]:
-            self._block = start, self._batch(self._orders[:, start : start + max(size, self._ahead())])
+            ahead = _BLOCK_BYTES // (4 * len(self.sizes) * math.prod(self._spec.shape))
+            self._block = start, self._batch(self._orders[:, start : start + max(size, ahead)])
         first, (x, y) = self._block
         inside = slice(start - first, start - first + size)
         return Batch(x[:, inside], y[:, inside])
-
-    def _ahead(self) -> int:
-        """How many samples of each client a block may hold."""
-        return max(1, _BLOCK_BYTES // (4 * len(self.sizes) * math.prod(self._spec.shape)))
 
     def _batch(self, rows: Tensor) -> Batch:
         """Images and labels of (clients, B) rows."""
@@ -190,6 +142,26 @@ class Together:
         images = images if len(self.sizes) == 1 else images.clone(memory_format=torch.contiguous_format)
         labels = self._labels.index_select(0, rows.reshape(-1)).view(rows.shape)
         return Batch(_normalised(self._spec, _floats(images)), labels)
+
+
+def _data(federation: Federation, phase: Phase, clients: Sequence[int]) -> tuple[Tensor, Tensor, list[Ints]]:
+    """What a phase passes over: images (N, C, H, W), labels (N,), and the indices of each client's images."""
+    if phase.data not in {"train", "plain", "public"}:
+        raise ValueError(
+            f"the data of phase {phase.name!r} must be 'train', 'plain' or 'public', not {phase.data!r}"
+        )
+    public = federation.public_x if phase.data == "public" else None
+    count = None if public is None else len(public)
+    if phase.passes.samples != count or (phase.data == "public") != (public is not None):
+        raise ValueError(
+            f"the phase {phase.name!r} passes over {phase.passes.samples} samples of {phase.data!r} data, "
+            f"which has {count}"
+        )
+    images = _pixels(federation, "train")
+    if public is None:
+        return images, federation.train_y, [federation.parts[client] for client in clients]
+    places = np.arange(len(public))
+    return public, torch.from_numpy(places).to(public.device), [places] * len(clients)
 
 
 def _orders(parts: Sequence[Ints], passes: int, phase: Phase, seeds: Sequence[int]) -> Tensor:
@@ -218,13 +190,8 @@ def _shuffled(seeds: Sequence[int], samples: Sequence[int], passes: int) -> Ints
     that an order depends on its own seed alone, and thousands of orders are a few operations on one array. A
     generator for each order would take longer than a small model's training.
 
-    Args:
-        seeds: of the clients' jobs.
-        samples: n, for each client.
-        passes: how many.
-
-    Returns:
-        (clients, passes, most samples): a permutation of 0..n-1, then of the places beyond n.
+    Of a client with n samples and a job's seed, (clients, passes, most samples) is a permutation of 0..n-1,
+    then of the places beyond n.
     """
     most = max(samples)
     bases = np.array([derive(seed, "shuffle") for seed in seeds], dtype=np.uint64)
@@ -251,30 +218,15 @@ def normalised(federation: Federation, indices: Ints, split: Literal["train", "t
 def prepared(
     spec: Spec, phase: Phase, augment: Augment | None, images: Tensor, generator: torch.Generator
 ) -> Tensor:
-    """One batch's x of images as a device has them, as ``batches`` makes it.
-
-    Args:
-        spec: the dataset.
-        phase: whose batch it is.
-        augment: its augmentation; None for none.
-        images: (B, C, H, W), in the dataset's type.
-        generator: what the augmentation draws from.
-    """
+    """A batch's x of images (B, C, H, W), which are in the dataset's type, as a device makes it."""
     x = _floats(images).to(memory_format=torch.channels_last)
     if augment is None or phase.data != "train":
-        x = _normalised(spec, x)
-    return _views(spec, phase, augment, x, generator)
+        return _stacked([_normalised(spec, x)] * phase.views)
+    return _stacked([_normalised(spec, augment(x.clone(), generator)) for _ in range(phase.views)])
 
 
-def _views(
-    spec: Spec, phase: Phase, augment: Augment | None, x: Tensor, generator: torch.Generator
-) -> Tensor:
-    """A batch's views: augmented and then normalised, or all the same of images that are normalised."""
-    if augment is None or phase.data != "train":
-        views = [x] * phase.views
-    else:
-        views = [_normalised(spec, augment(x.clone(), generator)) for _ in range(phase.views)]
-    return views[0] if phase.views == 1 else torch.stack(views)
+def _stacked(views: list[Tensor]) -> Tensor:
+    return views[0] if len(views) == 1 else torch.stack(views)
 
 
 def _floats(images: Tensor) -> Tensor:
@@ -284,11 +236,7 @@ def _floats(images: Tensor) -> Tensor:
 
 
 def _pixels(federation: Federation, split: Literal["train", "test"]) -> Tensor:
-    """A split's images, (N, C, H, W).
-
-    Raises:
-        DataError: the federation was planned without files.
-    """
+    """A split's images, (N, C, H, W)."""
     x = federation.train_x if split == "train" else federation.test_x
     if x is None:
         raise DataError(

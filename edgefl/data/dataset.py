@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import pydantic.dataclasses
-from pydantic import PositiveFloat, PositiveInt
+from numpy.typing import NDArray
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError
-from edgefl.data.images import Pixels
+from edgefl.core.user_code import returned
 
+Pixels: TypeAlias = NDArray[np.uint8]
 Labels: TypeAlias = tuple[Ints, Ints]
 """Of the training and of the test images, (N,) and (M,) int64."""
 
@@ -27,38 +29,33 @@ class Spec:
     """A dataset as planning sees it, without its files.
 
     Attributes:
-        name: as written in scenarios, such as ``fashion-mnist``.
         shape: one image's (channels, height, width).
-        classes: how many there are; labels run from 0 to ``classes - 1``.
-        train_size: training images.
-        test_size: test images.
-        class_names: in the order of labels.
-        mean: of the training pixels in [0, 1], one per channel; empty if it is computed when they are read.
-        std: likewise.
+        class_names: in the order of labels, which are numbers from 0.
+        mean, std: of the training pixels in [0, 1], one per channel; empty if computed when they are read.
         content: a hash of the images and labels if the name does not say which they are, else empty.
         signals: whether samples are float32 signals instead of images of bytes.
     """
 
     name: str
     shape: tuple[PositiveInt, PositiveInt, PositiveInt]
-    classes: PositiveInt
     train_size: PositiveInt
     test_size: PositiveInt
-    class_names: tuple[str, ...]
+    class_names: Annotated[tuple[str, ...], Field(min_length=1)]
     mean: tuple[float, ...] = ()
     std: tuple[PositiveFloat, ...] = ()
     content: str = ""
     signals: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.class_names) != self.classes:
-            raise ValueError(f"there are {len(self.class_names)} class_names and {self.classes} classes")
         if not len(self.mean) == len(self.std) in {0, self.shape[0]}:
             raise ValueError("mean and std need a number for each channel, or both none, to be computed")
 
     @property
+    def classes(self) -> int:
+        return len(self.class_names)
+
+    @property
     def dtype(self) -> type[np.generic]:
-        """The type of samples in memory."""
         return np.float32 if self.signals else np.uint8
 
 
@@ -69,13 +66,10 @@ class Arrays:
     Attributes:
         train_x: (N, C, H, W) uint8; of signals float32, as they were measured.
         train_y: (N,) int64.
-        test_x: (M, C, H, W), of the same type.
-        test_y: (M,) int64.
         train_users: (N,) int64, whose each sample is, from 0; None where nobody's.
-        test_users: (M,) int64 likewise.
-        mean: see ``Spec``; empty if it is not known.
-        std: likewise.
+        mean, std: see ``Spec``; empty if they are not known.
         content: a hash of all samples and labels if their dataset's name does not say which they are.
+        where: what they were read of, for messages.
     """
 
     train_x: Pixels
@@ -87,6 +81,7 @@ class Arrays:
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     content: str = ""
+    where: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,8 +90,8 @@ class Source:
 
     Attributes:
         spec: what is known without reading images.
-        load: (folder, download=...) -> its images: ``folder`` is that of the known datasets' files, or None
-            for the default; ``download`` says whether missing files may be downloaded.
+        load: (folder, download=...) -> its images: ``folder`` is the data folder, or None for the default;
+            ``download`` says whether missing files may be downloaded.
         where: what describes it, for messages; by default its module's file.
         labels: in the order of ``load``'s, if they are known without reading images.
         embedded: whether the images come with a package, and so are the same everywhere.
@@ -119,66 +114,53 @@ class Source:
         return replace(self.spec, mean=(0.0,) * channels, std=(1.0,) * channels)
 
     def read(self, folder: Path | None, *, download: bool) -> tuple[Spec, Arrays]:
-        """The images, and the spec with everything that is computed of them.
+        """The images, and the spec with everything that is computed of them; see ``load``.
 
-        Args:
-            folder: see ``load``.
-            download: likewise.
+        A pixel's channels lie side by side in memory, which suits convolutions.
 
         Raises:
             DataError: the files are missing or unreadable, or do not fit the spec.
         """
         loaded = self.load(folder, download=download)
-        if not isinstance(loaded, Arrays):
-            raise DataError(
-                f"{self.spec.name}'s load returned {type(loaded).__name__}, not edgefl.data.Arrays",
-                where=self.where,
-            )
-        arrays = checked(self.spec, loaded, self.where)
+        arrays = returned(loaded, Arrays, self.load, "edgefl.data.Arrays", DataError)
+        where = arrays.where or self.where
+        _check(self.spec, "training", arrays.train_x, arrays.train_y, arrays.train_users, where)
+        _check(self.spec, "test", arrays.test_x, arrays.test_y, arrays.test_users, where)
         spec = replace(self.spec, content=arrays.content or self.spec.content)
         if not spec.mean:
             mean, std = (arrays.mean, arrays.std) if arrays.mean else moments(arrays.train_x)
             spec = replace(spec, mean=mean, std=std)
-        return spec, arrays
+        train_x, test_x = (
+            np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+            for x in (arrays.train_x, arrays.test_x)
+        )
+        return spec, replace(arrays, train_x=train_x, test_x=test_x)
 
 
-def checked(spec: Spec, arrays: Arrays, where: str) -> Arrays:
-    """``arrays``, if they fit ``spec``.
-
-    Raises:
-        DataError: the images have another shape or type, or the labels are not the dataset's classes.
-    """
-    parts = {
-        "training": (arrays.train_x, arrays.train_y, arrays.train_users),
-        "test": (arrays.test_x, arrays.test_y, arrays.test_users),
-    }
-    for part, (x, y, users) in parts.items():
-        what, hint, classes = "", "", np.unique(y)
-        if x.dtype != spec.dtype or y.dtype != np.dtype(np.int64):
-            what = f"images are {x.dtype} and the labels {y.dtype}, not {np.dtype(spec.dtype)} and int64"
-            hint = "the Spec of signals, which are float32, has signals=True"
-        elif x.dtype == np.float32 and not np.isfinite(x).all():
-            what = "signals have values that are not finite"
-        elif len(x) != len(y) or not len(x):
-            what = f"files hold {len(x)} images and {len(y)} labels"
-        elif x.shape[1:] != spec.shape:
-            what = f"images have shape {x.shape[1:]}, not {spec.shape}"
-        elif (
-            classes[0] < 0
-            or classes[-1] >= spec.classes
-            or (part == "training" and len(classes) != spec.classes)
-        ):
-            what = (
-                f"labels have {len(classes)} classes, from {classes[0]} to {classes[-1]}; {spec.name} has "
-                f"{spec.classes}, from 0 to {spec.classes - 1}"
-            )
-            hint = "are these files of another dataset?"
-        elif users is not None and (len(users) != len(x) or users.min() < 0):
-            least = users.min(initial=0)
-            what = f"samples need {len(x)} users, from 0; there are {len(users)}, from {least}"
-        if what:
-            raise DataError(f"{spec.name}'s {part} {what}", where=where, hint=hint)
-    return arrays
+def _check(spec: Spec, part: str, x: Pixels, y: Ints, users: Ints | None, where: str) -> None:
+    """Checks that images and labels, one for each, have the spec's shape, type and classes."""
+    what, hint, classes = "", "", np.unique(y)
+    if x.dtype != spec.dtype or y.dtype != np.dtype(np.int64):
+        what = f"images are {x.dtype} and the labels {y.dtype}, not {np.dtype(spec.dtype)} and int64"
+        hint = "the Spec of signals, which are float32, has signals=True"
+    elif x.dtype == np.float32 and not np.isfinite(x).all():
+        what = "signals have values that are not finite"
+    elif len(x) != len(y) or not len(x):
+        what = f"files hold {len(x)} images and {len(y)} labels"
+    elif x.shape[1:] != spec.shape:
+        what = f"images have shape {x.shape[1:]}, not {spec.shape}"
+    elif (
+        classes[0] < 0 or classes[-1] >= spec.classes or (part == "training" and len(classes) < spec.classes)
+    ):
+        what = (
+            f"labels have {len(classes)} classes, from {classes[0]} to {classes[-1]}; {spec.name} has "
+            f"{spec.classes}, from 0 to {spec.classes - 1}"
+        )
+        hint = "are these files of another dataset?"
+    elif users is not None and (len(users) != len(x) or users.min() < 0):
+        what = f"samples need {len(x)} users, from 0; there are {len(users)}, from {users.min(initial=0)}"
+    if what:
+        raise DataError(f"{spec.name}'s {part} {what}", where=where, hint=hint)
 
 
 def moments(x: Pixels) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -189,22 +171,18 @@ def moments(x: Pixels) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """
     if x.dtype != np.uint8:
         axes = (0, 2, 3)
-        spread = x.std(axes, dtype=np.float64)
-        mean = x.mean(axes, dtype=np.float64)
-        return tuple(mean.tolist()), tuple(np.where(spread > 0, spread, 1.0).tolist())
+        mean, std = x.mean(axes, dtype=np.float64), x.std(axes, dtype=np.float64)
+        return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
     levels = np.arange(_LEVELS) / (_LEVELS - 1)
+    # Counting takes eight times a part's memory.
+    parts = np.array_split(x, max(1, -(-x.size // _COUNTED_AT_ONCE)))
     means, deviations = [], []
     for channel in range(x.shape[1]):
-        counts = sum(np.bincount(part[:, channel].ravel(), minlength=_LEVELS) for part in _parts(x))
+        counts = sum(np.bincount(part[:, channel].ravel(), minlength=_LEVELS) for part in parts)
         shares = counts / max(1, np.sum(counts))
         means.append(float(shares @ levels))
         deviations.append(float(np.sqrt(shares @ (levels - means[-1]) ** 2)) or 1.0)
     return tuple(means), tuple(deviations)
-
-
-def _parts(x: Pixels) -> list[Pixels]:
-    """The images in parts of a bounded number of pixels: counting takes eight times a part's memory."""
-    return np.array_split(x, max(1, -(-x.size // _COUNTED_AT_ONCE)))
 
 
 def evenly(samples: int, users: int) -> Ints:
@@ -213,16 +191,9 @@ def evenly(samples: int, users: int) -> Ints:
 
 
 def stratified(labels: Ints, share: float, rng: np.random.Generator, *, least: int = 0) -> tuple[Ints, Ints]:
-    """Splits indices in two so that the second part holds ``share`` of each class, rounded.
+    """The indices of ``labels`` in two, each sorted; the second part has ``share`` of each class, rounded.
 
-    Args:
-        labels: of the samples.
-        share: of the second part.
-        rng: draws each class's samples.
-        least: samples that both parts have of each class, whatever the share; a class has twice as many.
-
-    Returns:
-        The kept and the held-out indices, each sorted; together all of them.
+    Both have ``least`` of each, whatever the share; a class has twice as many.
     """
     held = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
@@ -230,12 +201,3 @@ def stratified(labels: Ints, share: float, rng: np.random.Generator, *, least: i
         count = min(max(round(share * len(members)), least), len(members) - least)
         held[rng.permutation(members)[:count]] = True
     return np.flatnonzero(~held), np.flatnonzero(held)
-
-
-def channels_last(arrays: Arrays) -> Arrays:
-    """The same images with a pixel's channels side by side in memory, which suits convolutions."""
-    train_x, test_x = (
-        np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
-        for x in (arrays.train_x, arrays.test_x)
-    )
-    return replace(arrays, train_x=train_x, test_x=test_x)

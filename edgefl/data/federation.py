@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError, UserError
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data.dataset import Arrays, Labels, Spec, stratified
-from edgefl.data.partitions._deal import TooFewError
+from edgefl.data.partitions import TooFewError
 
 Split: TypeAlias = Callable[[Ints, int, int, np.random.Generator], list[Ints]]
 """(labels (n,), classes, clients, rng) -> indices of each client: a module's ``split`` on its parameters. A
@@ -28,15 +27,12 @@ class Federation:
     """A dataset and its split. Pixels and labels are torch tensors, indices NumPy arrays.
 
     Attributes:
-        spec: the dataset.
         samples: (clients,) int64, training images of each client. Where the dataset was not split, see
             ``sized``, nothing else is known: there are neither parts nor class counts.
         class_counts: (clients, classes) int64, training images of each class.
-        train_x: (N, C, H, W) uint8, of signals float32; None if planned without files.
-        train_y: (N,) int64.
+        train_x, test_x: (N, C, H, W) uint8, of signals float32; None if planned without files. With a
+            holdout, or pooled, both are one tensor.
         parts: for each client the indices of its training images, sorted.
-        test_x: (M, C, H, W), or None likewise; with a holdout, or pooled, the same tensor as ``train_x``.
-        test_y: (M,) int64.
         test: the indices of all test images, sorted; with a holdout those of the held-out images, pooled
             those that test a client.
         test_parts: for each client the indices of its personal test images, sorted; an index may occur
@@ -63,7 +59,6 @@ class Federation:
 
     @property
     def clients(self) -> int:
-        """How many clients there are."""
         return len(self.samples)
 
     @property
@@ -73,49 +68,25 @@ class Federation:
 
     def to(self, device: torch.device) -> Federation:
         """The same with pixels and labels on a device; with a holdout, still one copy of the pixels."""
-        train_x = self.train_x if self.train_x is None else self.train_x.to(device)
-        test_x = train_x if self.test_x is self.train_x else self.test_x
-        return replace(
-            self,
-            train_x=train_x,
-            train_y=self.train_y.to(device),
-            test_x=test_x if test_x is None else test_x.to(device),
-            test_y=self.test_y.to(device),
-            public_x=None if self.public_x is None else self.public_x.to(device),
-        )
+        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        moved = {id(value): value.to(device) for value in tensors.values()}
+        changes: dict[str, Any] = {name: moved[id(value)] for name, value in tensors.items()}
+        return replace(self, **changes)
 
-    def shared(self) -> dict[str, Tensor]:
-        """Everything that training needs, as tensors that processes can share; see ``of_shared``.
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all pixels and labels."""
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, Tensor))
+
+    def for_training(self) -> Federation:
+        """Without the test images, for processes that train.
 
         Raises:
             DataError: the federation was planned without files.
         """
         if self.train_x is None:
             raise DataError(f"cannot train on {self.spec.name}: the run was planned without its files")
-        # Row by row, as they lie in memory.
-        public = {} if self.public_x is None else {"public_x": self.public_x.permute(0, 2, 3, 1)}
-        return {
-            **public,
-            "train_x": self.train_x.permute(0, 2, 3, 1),
-            "train_y": self.train_y,
-            "parts": torch.from_numpy(np.concatenate(self.parts)),
-            "bounds": torch.tensor([0, *np.cumsum([len(part) for part in self.parts]).tolist()]),
-            "class_counts": torch.from_numpy(self.class_counts),
-        }
-
-    @classmethod
-    def of_shared(cls, spec: Spec, tensors: Mapping[str, Tensor]) -> Federation:
-        """A federation for training, without test data, over the tensors of ``shared``."""
-        bounds, parts, counts = (tensors[name].numpy() for name in ("bounds", "parts", "class_counts"))
-        return cls(
-            spec=spec,
-            samples=counts.sum(axis=1),
-            class_counts=counts,
-            train_x=tensors["train_x"].permute(0, 3, 1, 2),
-            train_y=tensors["train_y"],
-            parts=tuple(parts[start:end] for start, end in pairwise(bounds)),
-            public_x=tensors["public_x"].permute(0, 3, 1, 2) if "public_x" in tensors else None,
-        )
+        return replace(self, test_x=None)
 
 
 def federate(
@@ -136,10 +107,7 @@ def federate(
     """Splits a dataset among clients.
 
     Args:
-        spec: the dataset.
-        arrays: its images; None for labels alone.
-        partition: (labels, classes, clients, rng) -> one index array per client.
-        clients: how many.
+        arrays: the dataset's images; None for labels alone.
         seed: the run's root seed; partition, personal test sets, holdout and public images each have a stream
             of their own.
         labels: where there are no images, the dataset's labels; None for its classes in turn.
@@ -165,7 +133,7 @@ def federate(
             where="task.pooled",
             hint="remove task.pooled, or set evaluate.on to test",
         )
-    (train_x, train_y), (test_x, test_y) = _content(spec, arrays, labels, pooled=bool(pooled))
+    train_x, train_y, test_x, test_y = _content(spec, arrays, labels, pooled=bool(pooled))
     train, test = np.arange(len(train_y)), np.arange(len(test_y))
     if holdout:
         # Indices into the same images: a sweep of many runs holds the pixels once.
@@ -212,17 +180,18 @@ def federate(
 
 def _content(
     spec: Spec, arrays: Arrays | None, labels: Labels | None, *, pooled: bool
-) -> tuple[tuple[Tensor | None, Ints], tuple[Tensor | None, Ints]]:
+) -> tuple[Tensor | None, Ints, Tensor | None, Ints]:
     """Images, None without files, and labels, of the training and of the test part; pooled, both twice."""
+    train_y, test_y = labels or (np.arange(size) % spec.classes for size in (spec.train_size, spec.test_size))
+    train_x = test_x = None
     if arrays is not None:
-        labels = arrays.train_y, arrays.test_y
-    ys = labels or (np.arange(spec.train_size) % spec.classes, np.arange(spec.test_size) % spec.classes)
-    ys = (np.concatenate(ys),) * 2 if pooled else ys
-    if arrays is None:
-        return (None, ys[0]), (None, ys[1])
-    xs = [torch.from_numpy(x) for x in (arrays.train_x, arrays.test_x)]
-    xs = [torch.cat(xs).contiguous(memory_format=torch.channels_last)] * 2 if pooled else xs
-    return (xs[0], ys[0]), (xs[1], ys[1])
+        train_y, test_y = arrays.train_y, arrays.test_y
+        train_x, test_x = torch.from_numpy(arrays.train_x), torch.from_numpy(arrays.test_x)
+    if pooled:
+        train_y = test_y = np.concatenate((train_y, test_y))
+        if train_x is not None and test_x is not None:
+            train_x = test_x = torch.cat((train_x, test_x)).contiguous(memory_format=torch.channels_last)
+    return train_x, train_y, test_x, test_y
 
 
 def _tested(parts: tuple[Ints, ...], share: float, seed: int) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
@@ -242,14 +211,8 @@ def drawn_public(stock: int, count: int, seed: int, *, least: int = 0) -> Ints:
 
     Uniform, because public images have no labels to balance.
 
-    Args:
-        stock: how many images there are.
-        count: how many are drawn.
-        seed: the run's root seed.
-        least: how many have to be left.
-
     Raises:
-        UserError: there are too few.
+        UserError: fewer than ``least`` would be left.
     """
     if count > stock - least:
         clients = f" and leave one for each of {least:,} clients" if least else ""
@@ -276,12 +239,7 @@ def sized(spec: Spec, samples: Ints) -> Federation:
 def _dealt(
     partition: Split, keys: Ints, kinds: int, clients: int, rng: np.random.Generator, share: float
 ) -> tuple[Ints, ...]:
-    """A partition's parts: every client has one, and all are of indices of samples, each at most once.
-
-    Raises:
-        UserError: there are too few samples, or the parts are not so, which only a partition of the user's
-            own can do.
-    """
+    """A partition's parts: every client has one, and all are of indices of samples, each at most once."""
     samples, more = len(keys), "raise task.share, or use fewer clients"
     if clients > samples:
         what = f"cannot split {samples} training samples among {clients} clients"

@@ -1,23 +1,31 @@
-"""Encoded images turned into arrays of pixels of one shape."""
+"""Encoded images turned into arrays of pixels of one shape, once: they are kept in the user's cache.
+
+An entry is an NPZ file, whose parts have checksums. Its name is a hash of how the images were decoded and of
+the encoded files' paths, sizes, inodes and times of change, so a file that changed has another entry. What is
+missing, cannot be written or was damaged is decoded again.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgefl.core.errors import DataError
+from edgefl.core.errors import DataError, RunError
+from edgefl.core.files import cache_folder, replacing
+from edgefl.data.dataset import Arrays, Pixels, moments
 
 if TYPE_CHECKING:
     from PIL import Image
-
-Pixels: TypeAlias = NDArray[np.uint8]
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
 """Of the files that are taken for images, in lower case."""
@@ -41,17 +49,61 @@ def explained(what: str, where: str, hint: str = "") -> Iterator[None]:
         raise DataError(f"{what}: {detail}", where=where, hint=hint) from error
 
 
+def decoded_once(files: Sequence[Path], how: Mapping[str, Any], decode: Callable[[], Arrays]) -> Arrays:
+    """The images of files with their moments and their content's hash, from the cache if decoded before.
+
+    Args:
+        files: all that ``decode`` reads, in an order that depends on their names alone.
+        how: everything else that its result depends on, as plain data.
+
+    Raises:
+        DataError: a file cannot be read; see ``decode`` too.
+    """
+    key = json.dumps([list(map(_state, files)), version("pillow"), dict(how)], sort_keys=True)
+    entry = cache_folder() / "images" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
+    with suppress(Exception), entry.open("rb") as opened, np.load(opened) as kept:
+        rows = dict(kept)
+        mean, std = (tuple(rows.pop(name).tolist()) for name in ("mean", "std"))
+        images = {name: rows.pop(name).transpose(0, 3, 1, 2) for name in ("train_x", "test_x")}
+        return Arrays(**images, mean=mean, std=std, content=str(rows.pop("content")), **rows)
+    arrays = decode()
+    # As they lie in memory and in the entry: images as (N, H, W, C).
+    rows = {
+        name: np.ascontiguousarray(value.transpose(0, 2, 3, 1) if name.endswith("_x") else value)
+        for name, value in vars(arrays).items()
+        if isinstance(value, np.ndarray)
+    }
+    content = hashlib.sha256()
+    for name, array in sorted(rows.items()):
+        content.update(repr((name, array.shape)).encode())
+        content.update(array)
+    mean, std = moments(arrays.train_x)
+    found = replace(arrays, mean=mean, std=std, content=content.hexdigest()[:32])
+    # Without space, or a folder that can be written.
+    with suppress(OSError, RunError):
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(entry) as temporary, temporary.open("wb") as file:
+            np.savez(file, **rows, mean=mean, std=std, content=found.content)
+    return found
+
+
+def _state(path: Path) -> list[Any]:
+    """What tells whether a file is still the same, without reading it.
+
+    The time of an inode's change cannot be set back, as that of its content can.
+    """
+    with explained(f"cannot read {path.name}", str(path)):
+        found = path.stat()
+    return [str(path.absolute()), found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+
+
 def decoded(images: Iterable[Encoded], count: int, shape: tuple[int, int, int], *, fit: bool) -> Pixels:
     """``count`` images as (N, C, H, W), a pixel's channels side by side in memory.
 
-    One after another: for small images PIL spends most of its time in Python, reading headers, and threads
-    would only wait for each other.
-
-    Args:
-        images: are made grey or coloured as the channels ask.
-        count: how many there are.
-        shape: (channels, height, width) of each.
-        fit: whether they are turned upright and resized, too; if not, one of another size is an error.
+    They are made grey or coloured as the channels ask; transparency is dropped, and 16-bit grey keeps its
+    upper byte. With ``fit``, they are turned upright and resized to (channels, height, width), too; without,
+    one of another size is an error. One after another: for small images PIL spends most of its time in
+    Python, reading headers, and threads would only wait for each other.
 
     Raises:
         DataError: an image cannot be decoded or does not fit, or all of them would not fit in memory.
@@ -61,10 +113,9 @@ def decoded(images: Iterable[Encoded], count: int, shape: tuple[int, int, int], 
         pixels = np.empty((count, height, width, channels), dtype=np.uint8)
     except MemoryError as error:
         raise DataError(str(error), hint="choose a smaller size, or fewer images") from None
-    with warnings.catch_warnings(action="ignore"):  # of metadata that nothing reads
-        for place, (name, source) in enumerate(images):
-            with _opened(source, name) as image:
-                pixels[place] = _pixels(image, name, shape, fit=fit)
+    for place, (name, source) in enumerate(images):
+        with _opened(source, name) as image:
+            pixels[place] = _pixels(image, name, shape, fit=fit)
     return pixels.transpose(0, 3, 1, 2)
 
 
@@ -74,9 +125,25 @@ def header(source: bytes | Path, name: str) -> tuple[str, int, int]:
     Raises:
         DataError: it is no image.
     """
-    with warnings.catch_warnings(action="ignore"), _opened(source, name) as image:
+    with _opened(source, name) as image:
         _turn(image)
         return image.mode, image.height, image.width
+
+
+@contextmanager
+def _opened(source: bytes | Path, name: str) -> Iterator[Image.Image]:
+    """An image whose header is read."""
+    from PIL import Image
+
+    file = BytesIO(source) if isinstance(source, bytes) else source
+    # PIL warns of metadata that nothing reads.
+    quiet = warnings.catch_warnings(action="ignore")
+    with quiet, explained("an image is unreadable", name), Image.open(file) as image:
+        frames = getattr(image, "n_frames", 1)
+        # MPO, of many cameras, holds one photograph and previews of it.
+        if frames > 1 and image.format != "MPO":
+            raise DataError(f"an image is an animation or a document of {frames} frames", where=name)
+        yield image
 
 
 def _turn(image: Image.Image) -> None:
@@ -87,29 +154,8 @@ def _turn(image: Image.Image) -> None:
         ImageOps.exif_transpose(image, in_place=True)
 
 
-@contextmanager
-def _opened(source: bytes | Path, name: str) -> Iterator[Image.Image]:
-    """An image whose header is read.
-
-    Raises:
-        DataError: it is none, too large or an animation, or what is done with it fails.
-    """
-    from PIL import Image
-
-    file = BytesIO(source) if isinstance(source, bytes) else source
-    with explained("an image is unreadable", name), Image.open(file) as image:
-        frames = getattr(image, "n_frames", 1)
-        # MPO, of many cameras, holds one photograph and previews of it.
-        if frames > 1 and image.format != "MPO":
-            raise DataError(f"an image is an animation or a document of {frames} frames", where=name)
-        yield image
-
-
 def _pixels(image: Image.Image, name: str, shape: tuple[int, int, int], *, fit: bool) -> Pixels:
-    """(H, W, C); resized by PIL's antialiasing bilinear filter.
-
-    Transparency is dropped; 16-bit grey keeps its upper byte.
-    """
+    """(H, W, C); resized by PIL's antialiasing bilinear filter."""
     from PIL import Image
 
     channels, height, width = shape

@@ -1,43 +1,45 @@
-"""Labelled images that are not decoded yet: a folder of class folders, or Hugging Face's image Parquet."""
+"""Labelled images that are not decoded yet, and datasets of a user's own."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator, Field
 
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError
-from edgefl.core.extras import needs
-from edgefl.data.dataset import Arrays
-from edgefl.data.image_cache import decoded_once
-from edgefl.data.images import SUFFIXES, Encoded, decoded, explained
+from edgefl.core.notes import note
+from edgefl.core.units import show_count
+from edgefl.data.dataset import Arrays, Source, Spec, stratified
+from edgefl.data.images import Encoded, decoded, decoded_once, header
+from edgefl.data.sources import Dataset
 
-LABELS = ("label", "fine_label", "labels")
-"""Names of label columns, in the order in which they are looked for."""
-# Files that systems leave beside images; those whose names begin with a dot are always skipped.
-_SYSTEMS = frozenset({"thumbs.db", "desktop.ini"})
-# Images read at a time.
-_BATCH = 1000
+# Of so many images of a part, the sizes are looked up where none is given.
+LOOKED_AT = 256
+# Independent of a run's seed: every run has the same test images. Any number would do.
+_SPLIT_SEED = 2718
+_TEST_SHARE = 0.2
+
+_Side = Annotated[int, Field(strict=True, gt=0, le=1024)]
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Labelled images.
+    """N labelled images.
 
     Attributes:
-        files: that they are in.
+        files: that they are in: N, or each has several.
         labels: (N,) int64.
-        encoded: them, in the order of labels.
+        encoded: the images, in the order of labels.
         names: of the classes; empty if the files do not say them.
         users: whose each is, (N,), by name; None if that is not asked for.
     """
@@ -58,10 +60,16 @@ class Pictures:
             users=None if self.users is None else self.users[chosen],
         )
 
-    def some(self, most: int) -> Iterator[Encoded]:
-        """At most so many, of all classes; where files hold several, the first, as all before are read."""
-        step = -(-len(self.labels) // most) if len(self.files) == len(self.labels) else 1
-        return islice(self.encoded(), 0, most * step, max(1, step))
+    def sizes(self) -> set[tuple[int, int]]:
+        """The heights and widths of some, of all classes; where files hold several, of the first."""
+        step = -(-len(self.labels) // LOOKED_AT) if len(self.files) == len(self.labels) else 1
+        some = islice(self.encoded(), 0, LOOKED_AT * step, max(1, step))
+        return {header(image, name)[1:] for name, image in some}
+
+
+def of_files(files: Sequence[Path], labels: Ints) -> Pictures:
+    """Images of which each has a file."""
+    return Pictures(files, labels, lambda: ((str(path), path) for path in files))
 
 
 def decoded_pictures(train: Pictures, test: Pictures, shape: tuple[int, int, int], *, fit: bool) -> Arrays:
@@ -82,172 +90,79 @@ def decoded_pictures(train: Pictures, test: Pictures, shape: tuple[int, int, int
     return decoded_once(list(dict.fromkeys([*train.files, *test.files])), how, decode)
 
 
-# --- folders
+def _absolute(text: str) -> str:
+    return str(Path(os.path.expanduser(text)).absolute())  # noqa: PTH111 - a Path fails without such a user
 
 
-def class_folders(folder: Path) -> list[str]:
-    """The names of the folders in a folder: in the order of numbers if all are, else alphabetically.
+class OwnImages(Dataset):
+    """Where the images are, and what they are turned into."""
 
-    Raises:
-        DataError: the folder cannot be read, or a name is not Unicode text.
-    """
-    names = sorted(path.name for path in _entries(folder) if path.is_dir())
-    for name in names:
-        if os.fsencode(name).decode(errors="replace") != name:
-            what = f"the name of the class folder {os.fsencode(name)!r} is not valid UTF-8"
-            raise DataError(what, where=str(folder), hint="rename it: it is the class's name")
-    return sorted(names, key=lambda name: (int(name), name)) if all(map(str.isdecimal, names)) else names
+    path: Annotated[
+        str,
+        Field(min_length=1, description="the folder; relative paths begin at the current directory"),
+        AfterValidator(_absolute),
+    ]
+    size: Annotated[
+        _Side | tuple[_Side, _Side] | None,
+        Field(description="height and width to resize to, or one number; null: their own, 32 if they differ"),
+    ] = None
+    channels: Annotated[Literal[1, 3], Field(description="1 for grey, 3 for colour")] = 3
 
-
-def tree(folder: Path, classes: Sequence[str]) -> Pictures:
-    """The images in folders of classes, class by class, sorted by path within each.
-
-    Raises:
-        DataError: a class has none, or a file is no image by its name.
-    """
-    files: list[Path] = []
-    counts = []
-    for name in classes:
-        found = sorted(_images(folder / name))
-        if not found:
+    def root(self) -> Path:
+        """The folder; raises a ``DataError`` where there is none."""
+        if not os.path.isdir(self.path):  # noqa: PTH112 - a Path fails on a name that is too long
             raise DataError(
-                f"the class folder {name!r} has no images",
-                where=str(folder / name),
-                hint="remove the folder, or put images in it",
+                f"there is no folder {Path(self.path).name!r}",
+                where=self.path,
+                hint="task.dataset.path must name a folder; relative paths begin at the current directory",
             )
-        files += found
-        counts.append(len(found))
-    return of_files(files, np.repeat(np.arange(len(classes)), counts))
+        return Path(self.path)
 
+    def source(self, names: tuple[str, ...], train: Pictures, test: Pictures | None = None) -> Source:
+        """The dataset, named after its folder.
 
-def of_files(files: Sequence[Path], labels: Ints) -> Pictures:
-    """Images of which each has a file."""
-    return Pictures(files, labels, lambda: ((str(path), path) for path in files))
+        Args:
+            names: of the classes.
+            test: the images to test on; None for a share of each class's, the same ones for every seed.
 
+        Raises:
+            DataError: an image cannot be read, or a class has too few.
+        """
+        if len(names) < 2:  # noqa: PLR2004 - the least that can be told apart
+            raise DataError(f"there is only the class {names[0]!r}; at least 2 are needed", where=self.path)
+        counts = np.bincount(train.labels, minlength=len(names))
+        if counts.min() < (2 if test is None else 1):
+            has = f"class {names[counts.argmin()]!r} has {show_count(int(counts.min()), 'image')} to train on"
+            raise DataError(f"{has}; at least 2 are needed, one of them for testing", where=self.path)
+        name = Path(self.path).name or "images"
+        shape = self.channels, *self._size([train] if test is None else [train, test], name)
+        if test is None:
+            rng = np.random.default_rng(_SPLIT_SEED)
+            kept, held = stratified(train.labels, _TEST_SHARE, rng, least=1)
+            train, test = train.of(kept), train.of(held)
+        if not len(test.labels):
+            raise DataError("there are no test images", where=self.path)
+        known = [names, train.labels.tolist(), test.labels.tolist()]
+        content = hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
+        sizes = len(train.labels), len(test.labels)
+        spec = Spec(name, shape, *sizes, names, content=content)
+        users = None
+        if train.users is not None and test.users is not None:
+            # Numbered in the order of their names.
+            _, numbers = np.unique(np.concatenate((train.users, test.users)), return_inverse=True)
+            users = numbers[: sizes[0]], numbers[sizes[0] :]
 
-def _images(folder: Path) -> Iterator[Path]:
-    """The image files in a folder and below it; links to folders are not followed, as they may loop."""
-    for path in _entries(folder):
-        if path.is_dir() and not path.is_symlink():
-            yield from _images(path)
-        elif path.suffix.lower() in SUFFIXES:
-            yield path
-        else:
-            raise DataError(
-                "this is not an image file",
-                where=str(path),
-                hint=f"remove it, or begin its name with a dot; images end in {', '.join(sorted(SUFFIXES))}",
-            )
+        def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - the folder is a parameter
+            return decoded_pictures(train, test, shape, fit=True)
 
+        return Source(spec, load, self.path, labels=(train.labels, test.labels), users=users)
 
-def _entries(folder: Path) -> list[Path]:
-    """What a folder holds, without hidden files and those that systems leave.
-
-    Raises:
-        DataError: it cannot be read.
-    """
-    with explained("cannot read the folder", str(folder)):
-        return [one for one in folder.iterdir() if one.name[0] != "." and one.name.lower() not in _SYSTEMS]
-
-
-# --- Hugging Face image Parquet
-
-
-def parquet_files(folder: Path) -> tuple[list[Path], list[Path]]:
-    """The files of training and of test images in a folder, in the order of images; there may be none."""
-    train, test = (sorted(folder.glob(f"{part}*.parquet")) for part in ("train", "test"))
-    return train, test
-
-
-def image_parquet(files: Sequence[Path], label: str | None = None, user: str | None = None) -> Pictures:
-    """The images in Parquet files with a column of encoded images and one of labels.
-
-    Args:
-        files: in the order of images; the first says which column is which.
-        label: the column of labels; None for the first of ``LABELS`` that has integers.
-        user: the column that says whose an image is.
-
-    Raises:
-        DataError: pyarrow is missing, the files are not image Parquet, or an image has no label or no user.
-    """
-    needs("pyarrow", "Parquet files need", "parquet", str(files[0]))
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    with explained(f"{files[0].name} is unreadable", str(files[0])):
-        schema = parquet.read_schema(files[0])
-    images = [field.name for field in schema if _has_bytes(field.type)]
-    known = LABELS if label is None else (label,)
-    labels = [one for one in known if one in schema.names and pa.types.is_integer(schema.field(one).type)]
-    if len(images) != 1 or not labels:
-        raise DataError(
-            f"{files[0].name} is not image Parquet; its columns are {', '.join(schema.names)}",
-            where=str(files[0]),
-            hint="it needs a column of struct<bytes, path> and an integer column " + " or ".join(known),
-        )
-    if user is not None and not (user in schema.names and _is_name(schema.field(user).type)):
-        raise DataError(
-            f"{files[0].name} has no column {user!r} of names or whole numbers",
-            where=str(files[0]),
-            hint=f"its columns are {', '.join(schema.names)}",
-        )
-    rows: dict[str, list[Any]] = {name: [] for name in (labels[0], user) if name is not None}
-    for path in files:
-        # Neither by parquet.read_table nor as NumPy arrays: both import pandas, which takes a second.
-        with explained(f"{path.name} is unreadable", str(path)):
-            table = parquet.ParquetFile(path).read(list(rows))
-            for name, values in rows.items():
-                values.extend(table[name].to_pylist())
-    folder = str(files[0].parent)
-    for name, values in rows.items():
-        if missing := values.count(None):
-            raise DataError(f"{missing:,} of {len(values):,} images have no {name}", where=folder)
-    with explained(f"{labels[0]!r} must be numbers of classes, from 0", folder):
-        numbers = np.array(rows[labels[0]], dtype=np.int64)
-    return Pictures(
-        files=files,
-        labels=numbers,
-        encoded=lambda: _encoded(files, images[0]),
-        names=_class_names(schema.metadata, labels[0]),
-        users=None if user is None else np.array(list(map(str, rows[user])), dtype=np.str_),
-    )
-
-
-def _is_name(kind: Any) -> bool:
-    """Whether a column's type is text or integers."""
-    from pyarrow import types
-
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind))
-
-
-def _has_bytes(kind: Any) -> bool:
-    """Whether a column's type is that of encoded images."""
-    from pyarrow import types
-
-    inner = {field.name: field.type for field in kind} if types.is_struct(kind) else {}
-    return "bytes" in inner and (types.is_binary(inner["bytes"]) or types.is_large_binary(inner["bytes"]))
-
-
-def _class_names(metadata: Any, label: str) -> tuple[str, ...]:
-    """The classes' names as Hugging Face's metadata has them; empty if there are none."""
-    with suppress(KeyError, TypeError, ValueError):
-        features = json.loads(metadata[b"huggingface"])["info"]["features"]
-        return tuple(map(str, features[label]["names"]))
-    return ()
-
-
-def _encoded(files: Sequence[Path], column: str) -> Iterator[Encoded]:
-    """The images, some at a time, as they may be larger than the memory."""
-    from pyarrow import parquet
-
-    for path in files:
-        with explained(f"{path.name} is unreadable", str(path)), parquet.ParquetFile(path) as file:
-            batches = file.iter_batches(_BATCH, columns=[column])
-            blobs = (blob for batch in batches for blob in batch.column(0).field("bytes").to_pylist())
-            for place, blob in enumerate(blobs):
-                name = f"{path}, image {place}"
-                if blob is None:
-                    what, hint = "only a path is stored", "save the dataset with its images embedded"
-                    raise DataError(f"an image has no content: {what}", where=name, hint=hint)
-                yield name, blob
+    def _size(self, parts: list[Pictures], name: str) -> tuple[int, int]:
+        """The height and width that images are resized to: where none is given, that of some of them."""
+        if self.size is not None:
+            return (self.size, self.size) if isinstance(self.size, int) else self.size
+        size, *others = set(chain.from_iterable(part.sizes() for part in parts))
+        if others:
+            size = 32, 32
+            note(f"{name}: sizes differ, so images become 32 x 32; for others, set task.dataset.size")
+        return size

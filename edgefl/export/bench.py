@@ -14,7 +14,7 @@ from edgefl.core import fresh
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds
 from edgefl.core.errors import UserError
-from edgefl.core.price import WorkingDraw
+from edgefl.core.price import Demand
 from edgefl.core.totals import known
 from edgefl.core.units import show_bytes
 from edgefl.export.kernels import INT8, Costed, GraphCost
@@ -23,7 +23,8 @@ from edgefl.export.timing import Measurement, Reference, profile, time_onnx, tim
 from edgefl.planning.fleets import named
 from edgefl.show.answers import Steps, quiet
 from edgefl.show.onnx import BenchResult, BoardPrice, MeasuredCalls, OperatorTime, Predicted
-from edgefl.store import is_run, read
+from edgefl.store.folders import is_run
+from edgefl.store.reader import read
 
 SLOWEST = 10
 
@@ -190,7 +191,7 @@ def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> B
         seconds=bounds.seconds,
         bounds=bounds,
         images_per_s=batch / bounds.seconds if bounds.seconds else None,
-        joules=known(WorkingDraw.of(device.power, bounds).joules),
+        joules=known(Demand.working(bounds, device.power).working_j),
     )
 
 

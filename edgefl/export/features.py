@@ -14,7 +14,7 @@ from edgefl.export.trained import TrainedVersion, trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol.observation import CHUNK
 from edgefl.show.formats import write_csv
-from edgefl.store import runs_in
+from edgefl.store.folders import runs_in
 
 
 def write_features(folders: Sequence[Path], stream: TextIO) -> None:

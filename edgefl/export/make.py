@@ -29,7 +29,7 @@ from edgefl.show.formats import markdown
 from edgefl.show.onnx import Compact, Exported, Parity
 from edgefl.show.table import MISSING, Table
 from edgefl.show.values import cell
-from edgefl.store import read
+from edgefl.store.reader import read
 
 # The largest difference between two processors' accuracies that is taken for rounding, as a share of the test
 # samples and in samples: assumed, well above what was seen and well below what damage does.
@@ -190,7 +190,7 @@ def card(source: TrainedVersion, exported: Exported, form: ExportForm, measured:
     """The card as Markdown; the section about latency, ``measured``, may be empty."""
     with read(source.folder) as reader:
         run = summary(reader)
-        settings = reader.resolved()["scenario"]
+        settings = reader.document.data["scenario"]
     spec, client, compact = source.federation.spec, exported.client, exported.compact
     owner = "Global model" if client is None else f"Client {client}"
     whose = "the global model" if client is None else f"the model of client {client}"

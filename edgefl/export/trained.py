@@ -13,7 +13,8 @@ from edgefl.planning.learning import DataAccess, Learning
 from edgefl.planning.replanning import REPLAYED, learning_of
 from edgefl.protocol import Predictor, Tree, read_tree
 from edgefl.show.table import STANDS
-from edgefl.store import Reader, is_run, read, runs_in
+from edgefl.store.folders import is_run, runs_in
+from edgefl.store.reader import Reader, read
 
 LAST, BEST = "last", "best"
 
@@ -24,7 +25,7 @@ class TrainedVersion:
 
     Attributes:
         meta: facts about the run, as the store keeps them.
-        status: how the run stands; see ``store.Reader.status``.
+        status: how the run stands; see ``store.reader.Reader.status``.
         models: the names of the clients' models.
         last: whether it is the run's last version, to which the clients' states belong.
         round: the round that produced it, from 0; -1 before the first.

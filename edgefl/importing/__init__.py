@@ -4,25 +4,42 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from os import PathLike
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from edgefl.core import catalogue
+from edgefl.core.arrays import Floats, Ints
+from edgefl.core.csv_rows import csv_text
 from edgefl.core.errors import UnknownNameError, UserError, nearest, short
 from edgefl.core.files import all_atomically
 from edgefl.core.outputs import check_free
-from edgefl.core.units import parse
+from edgefl.core.units import show_bits, show_count, show_seconds, show_share
+from edgefl.core.yamls import Document, dump
 from edgefl.importing import fedscale, flash, table
-from edgefl.importing.profile import profile_of
-from edgefl.importing.trace import RecordedUsers, TraceSource, joined
+from edgefl.importing.trace import INDEPENDENTLY, RecordedUsers, Spans, TraceSource, joined
 
 # The link of what traces do not say, by their kind.
 _LINKS = {"fedscale": "4g", "flash": "flash-wifi", "csv": "4g"}
 KINDS = tuple(_LINKS)
-"""The kinds of traces."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+
+_MOST_CLASSES = 128
+# In place of a latency of zero, which has no logarithm.
+_LEAST_S = 1e-9
+# What links have of the one below where the trace does not say it.
+_BELOW = ("down", "up", "latency", "handshakes", "loss", "radio")
+# Of users' own links: each number's unit, and how it is told.
+_NUMBERS: dict[str, tuple[str, Callable[[float], str]]] = {
+    "down": ("bit/s", show_bits),
+    "up": ("bit/s", show_bits),
+    "latency": ("s", show_seconds),
+}
 
 
 @dataclass(frozen=True)
@@ -30,12 +47,9 @@ class Imported:
     """A profile that was written.
 
     Attributes:
-        name: the profile's.
-        path: its file.
         files: all files, the profile's first.
         users: how many recorded users it has.
         dealt: how their columns are dealt to clients, "together" or "independently".
-        sources: the files of the traces.
         read: what was made of the traces, a sentence each.
         dropped: what of them is lost, a sentence each.
         next_step: the command that runs it, for a shell.
@@ -95,7 +109,7 @@ def import_traces(
     traces = _traces(kind, paths, ready, repeat)
     alike, dealt = joined(traces)
     alike = [trace.sampled(users) for trace in alike]
-    made, read = profile_of(alike, dealt, name, device, link or _LINKS[kind])
+    made, read = _profile(alike, dealt, name, device, link or _LINKS[kind])
     written = {folder / file: content for file, content in made.items()}
     check_free(*written, force=force)
     try:
@@ -103,6 +117,9 @@ def import_traces(
     except OSError as error:
         raise UserError(f"cannot make the folder {folder}: {error.strerror}", where="--out") from error
     all_atomically(written)
+    run = f"edgefl run quickstart --set fleet={name}"
+    if folder.resolve() not in {one.resolve() for one in (Path(), *catalogue.user_folders())}:
+        run = f"EDGEFL_PATH={shlex.quote(str(folder))}${{EDGEFL_PATH:+:$EDGEFL_PATH}} {run}"
     return Imported(
         name=name,
         path=next(iter(written)),
@@ -112,44 +129,11 @@ def import_traces(
         sources=tuple(source for trace in traces for source in trace.sources),
         read=tuple(read),
         dropped=tuple(sentence for trace in alike for sentence in trace.dropped),
-        next_step=_next_step(folder, name),
+        next_step=run,
     )
 
 
-def _traces(kind: str, paths: list[Path], ready: str | None, repeat: str | None) -> list[RecordedUsers]:
-    """The traces of files.
-
-    Raises:
-        UserError: a file is not of its kind, both are of one, or an option is wrong or of no use.
-    """
-    if repeat is not None and kind != "csv":
-        raise UserError("--repeat is only for csv", where="--repeat")
-    if kind == "csv":
-        try:
-            repeat_s = None if repeat is None else parse(repeat, "time")
-        except ValueError as error:
-            raise UserError(str(error), where="--repeat") from None
-        traces = [table.read(paths, repeat_s)]
-    elif kind == "flash":
-        conditions = flash.conditions_of("locked,wifi,charged" if ready is None else ready)
-        traces = [flash.read(path, conditions) for path in paths]
-    else:
-        traces = [fedscale.read(path) for path in paths]
-    kinds = [trace.kind for trace in traces]
-    if len(set(kinds)) < len(kinds):
-        what = f"both are {kinds[0]} traces; give one of each"
-        raise UserError(what, where=", ".join(map(str, paths)))
-    if ready is not None and flash.STATES not in kinds:
-        raise UserError("--ready is only for FLASH's states", where="--ready")
-    return traces
-
-
 def _name_of(out: Path, name: str | None) -> str:
-    """The profile's name: the folder's, unless another is given.
-
-    Raises:
-        UserError: it cannot be one, or belongs to another profile.
-    """
     found = out.resolve().name if name is None else name
     if not _NAME.fullmatch(found):
         raise UserError(
@@ -164,9 +148,166 @@ def _name_of(out: Path, name: str | None) -> str:
     return found
 
 
-def _next_step(out: Path, name: str) -> str:
-    """The command that runs the profile, for a shell."""
-    run = f"edgefl run quickstart --set fleet={name}"
-    if out.resolve() in {folder.resolve() for folder in (Path(), *catalogue.user_folders())}:
-        return run
-    return f"EDGEFL_PATH={shlex.quote(str(out))}${{EDGEFL_PATH:+:$EDGEFL_PATH}} {run}"
+def _traces(kind: str, paths: list[Path], ready: str | None, repeat: str | None) -> list[RecordedUsers]:
+    if repeat is not None and kind != "csv":
+        raise UserError("--repeat is only for csv", where="--repeat")
+    if kind == "csv":
+        traces = [table.read(paths, repeat)]
+    elif kind == "flash":
+        conditions = flash.conditions_of("locked,wifi,charged" if ready is None else ready)
+        traces = [flash.read(path, conditions) for path in paths]
+    else:
+        traces = [fedscale.read(path) for path in paths]
+    kinds = [trace.kind for trace in traces]
+    if len(set(kinds)) < len(kinds):
+        what = f"both are {kinds[0]} traces; give one of each"
+        raise UserError(what, where=", ".join(map(str, paths)))
+    if ready is not None and flash.STATES not in kinds:
+        raise UserError("--ready is only for FLASH's states", where="--ready")
+    return traces
+
+
+def _profile(
+    traces: list[RecordedUsers], dealt: str, name: str, device: str, link: str
+) -> tuple[dict[str, bytes], list[str]]:
+    """The files of a profile, by path in the folder, and what was made of the traces.
+
+    The traces' users are the same, row by row, or dealt independently.
+    """
+    catalogue.find("devices", device, where="--device")
+    folder = f"profiles/{name}"
+    columns: dict[str, Sequence[Any]] = {}
+    more: dict[str, Any] = {}
+    tables: dict[str, bytes] = {}
+    read: list[str] = []
+    for trace in traces:
+        for column in {"device", "link"} & trace.columns.keys():
+            for one in dict.fromkeys(trace.columns[column]):
+                where = f"{trace.sources[0].file}, column {column}"
+                catalogue.find(catalogue.kind_of(column), one, where=where)
+            columns[column] = trace.columns[column]
+        if trace.columns.keys() & _NUMBERS.keys():
+            more["links"], columns["link"], told = _links(trace, link)
+            read.append(told)
+        if (slowdown := trace.columns.get("slowdown")) is not None:
+            columns["slowdown"] = [f"{value:.9g}" for value in slowdown]
+            read.append(_told("slowdown", slowdown, "{:.3g}".format))
+        if trace.kind == fedscale.CAPACITY:
+            read.append(f"computation is a relative speed: the median user is as fast as {device}")
+        if (spans := trace.columns.get("availability")) is not None:
+            columns["availability"], tables[f"{folder}/availability.csv"] = _intervals(spans)
+            repeat = {} if trace.repeat_s is None else {"repeat": f"{trace.repeat_s:.17g} s"}
+            more["availability"] = {"name": "intervals", "file": f"{folder}/availability.csv", **repeat}
+        if trace.on_leave:
+            more["on_leave"] = trace.on_leave
+        read += trace.read
+    users = max(map(len, traces))
+    # A column of fewer users is gone through again.
+    rows = zip(*(islice(cycle(column), users) for column in columns.values()), strict=True)
+    tables[f"{folder}/users.csv"] = csv_text(columns, rows).encode()
+    record = {
+        "title": f"{show_count(users, 'user')} of {' and '.join(trace.kind for trace in traces)}",
+        "members": [{"device": device, "link": link}],
+        **more,
+        "users": {"file": f"{folder}/users.csv", "dealt": dealt},
+        "notes": _notes(traces, dealt, read),
+    }
+    return {f"{folder}.yaml": dump(record).encode(), **tables}, read
+
+
+def _notes(traces: list[RecordedUsers], dealt: str, read: list[str]) -> str:
+    files = "; ".join(trace.cited() for trace in traces)
+    how = "What is recorded of one user stays together."
+    if dealt == INDEPENDENTLY:
+        unknown = len(traces) > 1 and not all(trace.ids for trace in traces)
+        why = ": the traces do not say which of their users are the same" if unknown else ""
+        how = f"Each column is dealt on its own{why}."
+    made = f" Read: {'; '.join(read)}." if read else ""
+    dropped = [sentence for trace in traces for sentence in trace.dropped]
+    left = f" Dropped: {'; '.join(dropped)}." if dropped else ""
+    return f"Made by edgefl import of {files}. {how}{made}{left}"
+
+
+def _links(trace: RecordedUsers, base: str) -> tuple[dict[str, Any], list[str], str]:
+    """Users' links: each their own, or classes where there are many; whose they are, and a sentence."""
+    path = catalogue.find("links", base, where="--link").path
+    known = Document.read(path).data
+    if "trace" in known:
+        raise UserError(f"the link {base} follows a trace; give one with constant rates", where="--link")
+    columns = {key: np.array(trace.columns[key]) for key in _NUMBERS if key in trace.columns}
+    below = {key: _assumed(known[key], base) for key in _BELOW if key in known and key not in columns}
+    values, of, rounding = classes(np.maximum(np.stack(list(columns.values()), axis=1), _LEAST_S))
+    names = [f"link-{index:0{len(str(len(values) - 1))}d}" for index in range(len(values))]
+    rounded = f", rounded by at most {show_share(rounding, 1)}" if rounding else ""
+    source = trace.cited() + (f", one of {len(names)} classes{rounded}" if rounded else "")
+    records = {}
+    for name, row in zip(names, np.where(values > _LEAST_S, values, 0.0).tolist(), strict=True):
+        numbers, titles = {}, []
+        for key, value in zip(columns, row, strict=True):
+            unit, show = _NUMBERS[key]
+            numbers[key] = {"value": f"{value:.9g} {unit}", "status": "derived", "source": source}
+            titles.append(f"{show(value)} {key}")
+        records[name] = {"title": f"{', '.join(titles)} ({trace.kind})", **numbers, **below}
+    told = [_told(key, one, _NUMBERS[key][1]) for key, one in columns.items()]
+    if trace.columns.get("down") is trace.columns.get("up"):
+        told = [_told("down and up", columns["down"], show_bits)]
+    told.append(f"{show_count(len(names), 'link')}{rounded}")
+    return records, [names[index] for index in of], "; ".join(told)
+
+
+def _told(what: str, values: Any, show: Callable[[float], str]) -> str:
+    """The range and the median of users' values, or the one that all have."""
+    least, median, most = (show(float(one)) for one in np.quantile(values, [0, 0.5, 1]))
+    return f"{what} {least}" if least == most else f"{what} {least} to {most}, {median} in the median"
+
+
+def _assumed(value: Any, link: str) -> Any:
+    """A link's number where a trace does not say it; what has no status as it is."""
+    if not isinstance(value, dict) or "status" not in value:
+        return value
+    if value["status"] == "unknown":
+        return {**value, "source": f"not in the trace, and unknown of the link {link}"}
+    source = f"not in the trace: the link {link}'s, {value['status']} there"
+    return {**value, "status": "assumed", "source": source}
+
+
+def classes(values: Floats, most: int = _MOST_CLASSES) -> tuple[Floats, Ints, float]:
+    """Many users' values as a few, since a fleet's prices are by kind of client.
+
+    Users are of one class whose values lie in one cell of a logarithmic grid; the cells are as small as they
+    can be for so many classes. A class's value is the geometric mean of its least and its largest. Values
+    are positive and finite, (users, columns).
+
+    Returns:
+        The values of each class, (classes, columns), each user's class, (users,), and the largest relative
+        difference between the two.
+    """
+    found, of = np.unique(values, axis=0, return_inverse=True)
+    if len(found) <= most:
+        return found, of.reshape(-1), 0.0
+    scaled = np.log(values / values.min(axis=0))
+    cells = most
+    while len(found) > most:
+        # The largest lies in the last cell, not behind it.
+        place = np.minimum(np.floor(scaled / scaled.max() * cells), cells - 1)
+        found, of = np.unique(place, axis=0, return_inverse=True)
+        cells = cells * 9 // 10
+    of = of.reshape(-1)
+    least, largest = (np.full(found.shape, fill) for fill in (np.inf, 0.0))
+    np.minimum.at(least, of, values)
+    np.maximum.at(largest, of, values)
+    found = np.sqrt(least) * np.sqrt(largest)
+    return found, of, float(np.abs(found[of] / values - 1).max())
+
+
+def _intervals(spans: Sequence[Spans]) -> tuple[list[int], bytes]:
+    """Each user's number in the intervals' file, and the file.
+
+    The largest number must have an interval: whoever is never available is number 0.
+    """
+    if not any(spans):
+        raise UserError("no user of the sample is ever available", where="--users")
+    some = np.array(list(map(bool, spans)))
+    numbers = np.where(some, np.cumsum(some) - int(some.all()), 0).tolist()
+    rows = ((number, *span) for number, own in zip(numbers, spans, strict=True) for span in own)
+    return numbers, csv_text(["client", "start_s", "end_s"], rows).encode()

@@ -26,8 +26,7 @@ from typing_extensions import TypedDict
 
 from edgefl.core.arrays import Bools
 from edgefl.core.errors import UserError, short
-from edgefl.core.units import show_count
-from edgefl.importing.trace import RecordedUsers, content_of, merged, source_of, users_of
+from edgefl.importing.trace import RecordedUsers, merged, source_of, told, users_of
 
 CAPACITY, AVAILABILITY = "fedscale-capacity", "fedscale-availability"
 
@@ -52,10 +51,10 @@ class _Plain(pickle.Unpickler):
     """Plain data alone: a pickle is a program, and without names there is no function that it can call."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
-        raise UserError(f"the pickle asks for {short(f'{module}.{name}')}", hint="only plain data are read")
+        raise UserError(f"the pickle asks for {short(f'{module}.{name}')}")
 
 
-def unpickled(content: bytes, file: str) -> Any:
+def unpickled(content: bytes) -> Any:
     """The plain data of a pickle; nothing in it is executed.
 
     Raises:
@@ -65,7 +64,7 @@ def unpickled(content: bytes, file: str) -> Any:
         return _Plain(BytesIO(content), encoding="utf-8").load()
     except Exception as error:  # of a damaged program anything can follow
         what = error.what if isinstance(error, UserError) else "not a pickle, or damaged or cut off"
-        raise UserError(what, where=file, hint="only plain data are read") from error
+        raise UserError(what, hint="only plain data are read") from error
 
 
 def read(path: Path) -> RecordedUsers:
@@ -74,8 +73,7 @@ def read(path: Path) -> RecordedUsers:
     Raises:
         UserError: the file is neither.
     """
-    kinds = {CAPACITY: _Capacity, AVAILABILITY: _Availability}
-    kind, users = users_of(unpickled(content_of(path), str(path)), kinds, str(path))
+    kind, users = users_of(path, unpickled, {CAPACITY: _Capacity, AVAILABILITY: _Availability})
     return _capacity(users, path) if kind == CAPACITY else _availability(users, path)
 
 
@@ -91,7 +89,7 @@ def _capacity(users: dict[Any, _Capacity], path: Path) -> RecordedUsers:
         kind=CAPACITY,
         sources=(source_of(path, _ORIGIN),),
         columns={"slowdown": (ms / np.median(ms)).tolist(), "down": rate_bps, "up": rate_bps},
-        dropped=(f"{show_count(left_out, 'user')} without a possible speed and rate",) if left_out else (),
+        dropped=told((left_out, "user", "without a possible speed and rate")),
     )
 
 
@@ -109,21 +107,19 @@ def _availability(users: dict[Any, _Availability], path: Path) -> RecordedUsers:
     if not any(spans):
         raise UserError("no user is ever available", where=str(path))
     others, never = len(users) - len(kept), sum(not one for one in spans)
-    read_ = {
-        f"{show_count(ongoing, 'interval')} without an end: until the end of the period": ongoing,
-        f"{show_count(never, 'user')} never available": never,
-    }
-    dropped = {
-        f"{show_count(others, 'user')} with another finish_time than most, {period_s:g} s": others,
-        f"what is not in the period, or empty, of {show_count(odd, 'interval')}": odd,
-        "duration and model of each user": 1,
-    }
     return RecordedUsers(
         kind=AVAILABILITY,
         sources=(source_of(path, _ORIGIN),),
         columns={"availability": spans},
         repeat_s=period_s,
         on_leave="check-at-end",
-        read=tuple(sentence for sentence, count in read_.items() if count),
-        dropped=tuple(sentence for sentence, count in dropped.items() if count),
+        read=told(
+            (ongoing, "interval", "without an end: until the end of the period"),
+            (never, "user", "never available"),
+        ),
+        dropped=[
+            *told((others, "user", f"with another finish_time than most, {period_s:g} s")),
+            *told((odd, "interval", "that are empty, or as far as they are not in the period")),
+            "duration and model of each user",
+        ],
     )

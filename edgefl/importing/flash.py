@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -26,7 +26,7 @@ from typing_extensions import TypedDict
 
 from edgefl.core.errors import UserError, nearest
 from edgefl.core.units import show_count
-from edgefl.importing.trace import RecordedUsers, Spans, content_of, merged, source_of, users_of
+from edgefl.importing.trace import RecordedUsers, Spans, merged, source_of, told, users_of
 
 STATES, SPEEDS = "flash-states", "flash-speeds"
 
@@ -80,21 +80,20 @@ def conditions_of(text: str) -> list[str]:
 
 
 def read(path: Path, ready: Sequence[str]) -> RecordedUsers:
-    """A trace of either kind, by what its users have.
-
-    Args:
-        path: the file.
-        ready: the conditions under which a phone is available, of ``CONDITIONS``.
+    """A trace of either kind, by what its users have; under the conditions of ``ready`` phones are available.
 
     Raises:
         UserError: the file is neither.
     """
-    try:
-        data = from_json(content_of(path))
-    except ValueError as error:
-        raise UserError(f"not valid JSON: {error}", where=str(path)) from None
-    kind, users = users_of(data, {STATES: _Said, SPEEDS: _Speed}, str(path))
+    kind, users = users_of(path, _plain, {STATES: _Said, SPEEDS: _Speed})
     return _states(users, path, ready) if kind == STATES else _speeds(users, path)
+
+
+def _plain(content: bytes) -> Any:
+    try:
+        return from_json(content)
+    except ValueError as error:
+        raise UserError(f"not valid JSON: {error}") from None
 
 
 def _speeds(users: dict[str, _Speed], path: Path) -> RecordedUsers:
@@ -124,11 +123,6 @@ def _states(users: dict[str, _Said], path: Path, ready: Sequence[str]) -> Record
     silent = len(said) - len(phones)
     other = sum(len(user["messages"].splitlines()) for user in users.values())
     other -= sum(state in _SAYS for _, messages in said for _, state in messages)
-    dropped = {
-        f"{show_count(silent, 'user')} without messages of two times": silent,
-        f"{show_count(other, 'message')} of another state or time": other,
-        "the model of each phone": 1,
-    }
     return RecordedUsers(
         kind=STATES,
         sources=(source_of(path, _ORIGIN),),
@@ -141,7 +135,11 @@ def _states(users: dict[str, _Said], path: Path, ready: Sequence[str]) -> Record
             f"0 s is {start:%Y-%m-%d %H:%M:%S} of the phones' clocks, whose zones are not known",
             f"the period is {show_count(days, 'day')}, of which the median user recorded {recorded:.2g}",
         ),
-        dropped=tuple(sentence for sentence, count in dropped.items() if count),
+        dropped=[
+            *told((silent, "user", "without messages of two times")),
+            *told((other, "message", "of another state or time")),
+            "the model of each phone",
+        ],
     )
 
 

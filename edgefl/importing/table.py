@@ -2,7 +2,6 @@
 
 The first line names the columns, in any order and in any case; those with other names are left out:
 
-- ``user``: a name, for messages;
 - ``device``, ``link``: names in the catalogue;
 - ``slowdown``: a multiplier of compute time;
 - ``down_mbps``, ``up_mbps``, ``latency_ms``: rates in Mbit/s, and a round trip in milliseconds;
@@ -19,8 +18,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from edgefl.core.availability.intervals import Params
-from edgefl.core.csv_rows import RowError, placed, read_csv
+from edgefl.core.csv_rows import RowError, read_csv, rows_of
 from edgefl.core.errors import UserError
+from edgefl.core.units import parse
 from edgefl.core.users import User
 from edgefl.core.yamls import text_of
 from edgefl.importing.trace import RecordedUsers, Spans, source_of
@@ -32,37 +32,39 @@ _Mbps = Annotated[float, Field(ge=1e-6, le=1e9)]
 
 
 class _TableRow(User, total=False):
-    user: Annotated[str, Field(min_length=1)]
     down_mbps: _Mbps
     up_mbps: _Mbps
     latency_ms: Annotated[float, Field(ge=0, le=1e9)]
 
 
-def read(files: Sequence[Path], repeat_s: float | None) -> RecordedUsers:
+def read(files: Sequence[Path], repeat: str | None) -> RecordedUsers:
     """Users of a table, and their intervals where a second file has them.
 
     Args:
         files: the table, and perhaps the intervals, in either order.
-        repeat_s: after which the intervals repeat; None for never.
+        repeat: a time with its unit after which the intervals repeat; None for never.
 
     Raises:
-        UserError: a file is wrong.
+        UserError: a file or the time is wrong.
     """
+    try:
+        repeat_s = None if repeat is None else parse(repeat, "time")
+    except ValueError as error:
+        raise UserError(str(error), where="--repeat") from None
     *times, table = sorted(files, key=lambda path: "start_s" not in text_of(path).partition("\n")[0].lower())
-    with placed(str(table)):
-        columns, dropped = _columns(text_of(table))
+    found, dropped = rows_of(text_of(table), str(table), _columns)
+    columns = {**found}
     if ("availability" in columns) != bool(times):
         what = "the column 'availability' and a second file of client,start_s,end_s need each other"
         raise UserError(what, where=str(table))
     if times:
         columns["availability"] = _spans(times[0], columns["availability"], repeat_s)
-    names = columns.pop("user", None)
     return RecordedUsers(
         kind=CSV,
         sources=tuple(source_of(path) for path in (table, *times)),
         columns=columns,
         repeat_s=repeat_s if times else None,
-        dropped=(*dropped, *([] if names is None else ["the names of users"])),
+        dropped=dropped,
     )
 
 
@@ -73,8 +75,6 @@ def _columns(text: str) -> tuple[dict[str, list[Any]], list[str]]:
     for name in filter(_TableRow.__annotations__.__contains__, names):
         key, unit = _LINKS.get(name, (name, None))
         found[key] = [row[name] if unit is None else row[name] * unit for row in rows]
-    if found.keys() <= {"user"}:
-        raise RowError("the first line must name something of users beside their names", 1)
     if "link" in found and (own := _LINKS.keys() & set(names)):
         what = f"a user's link is either a name or has {', '.join(sorted(own))}: remove one of the columns"
         raise RowError(what, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -20,10 +20,9 @@ Spans: TypeAlias = list[tuple[float, float]]
 
 
 class TraceSource(NamedTuple):
-    """A file of a trace.
+    """A file of a trace, its name without folders.
 
     Attributes:
-        file: its name, without folders.
         sha256: of its content, in hexadecimal.
         origin: the repository and the licence; empty if unknown.
     """
@@ -32,18 +31,12 @@ class TraceSource(NamedTuple):
     sha256: str
     origin: str
 
-    def cited(self) -> str:
-        """The file as sources cite it."""
-        return f"{self.file}, SHA-256 {self.sha256}" + (f" ({self.origin})" if self.origin else "")
-
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedUsers:
     """A trace's users, and what it says of each.
 
     Attributes:
-        kind: the kind of trace.
-        sources: its files.
         columns: a value for each user: "device", "link", "slowdown", "down" and "up" in bit/s, "latency" in
             seconds, ``Spans`` as "availability".
         ids: of the users, by which they are the same in another trace; None where it has others.
@@ -59,30 +52,32 @@ class RecordedUsers:
     ids: Sequence[str] | None = None
     repeat_s: float | None = None
     on_leave: str = ""
-    read: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
+    read: Sequence[str] = ()
+    dropped: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
     def cited(self) -> str:
         """Its files as sources cite them."""
-        return " and ".join(source.cited() for source in self.sources)
+        origins = [f" ({source.origin})" if source.origin else "" for source in self.sources]
+        each = zip(self.sources, origins, strict=True)
+        return " and ".join(f"{source.file}, SHA-256 {source.sha256}{origin}" for source, origin in each)
 
     def of(self, users: Sequence[int], lost: str) -> RecordedUsers:
-        """The trace of some of its users, in this order; ``lost`` says who is not there."""
+        """The trace of some of its users, in this order; ``lost`` says what becomes of the others."""
         columns = {key: [values[user] for user in users] for key, values in self.columns.items()}
         ids = self.ids and [self.ids[user] for user in users]
-        dropped = (*self.dropped, lost) if lost else self.dropped
-        return replace(self, ids=ids, columns=columns, dropped=dropped)
+        less = len(self) - len(set(users))
+        dropped = told((less, "user", f"of {self.kind}{lost}"))
+        return replace(self, ids=ids, columns=columns, dropped=(*self.dropped, *dropped))
 
     def sampled(self, most: int | None) -> RecordedUsers:
         """A random sample of at most so many users: the same rows of traces of the same length."""
         if most is None or len(self) <= most:
             return self
         chosen = np.sort(np.random.default_rng(0).permutation(len(self))[:most])
-        lost = f"{show_count(len(self) - most, 'user')} of {self.kind}: {most:,} were drawn at random"
-        return self.of(chosen.tolist(), lost)
+        return self.of(chosen.tolist(), f": {most:,} were drawn at random")
 
 
 def joined(traces: list[RecordedUsers]) -> tuple[list[RecordedUsers], str]:
@@ -95,12 +90,13 @@ def joined(traces: list[RecordedUsers]) -> tuple[list[RecordedUsers], str]:
     if not here:
         return traces, INDEPENDENTLY
     there = [place[ids[index]] for index in here]
-    alike = []
-    for one, rows, other in ((first, here, second), (second, there, first)):
-        lost = len(one) - len(set(rows))
-        told = f"{show_count(lost, 'user')} of {one.kind} not in {other.kind}" if lost else ""
-        alike.append(one.of(rows, told))
-    return alike, TOGETHER
+    alike = first.of(here, f" not in {second.kind}"), second.of(there, f" not in {first.kind}")
+    return [*alike], TOGETHER
+
+
+def told(*sentences: tuple[int, str, str]) -> list[str]:
+    """Sentences about so many of something, where there are any."""
+    return [f"{show_count(count, what)} {rest}" for count, what, rest in sentences if count]
 
 
 def merged(spans: Iterable[tuple[float, float]]) -> Spans:
@@ -114,46 +110,43 @@ def merged(spans: Iterable[tuple[float, float]]) -> Spans:
     return found
 
 
-def content_of(path: Path) -> bytes:
-    """A file's content.
-
-    Raises:
-        UserError: it cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}", where=str(path)) from error
-
-
 def source_of(path: Path, origin: str = "") -> TraceSource:
     """A file that was read, with its digest."""
     # A name that is no Unicode could not be written into the profile.
     return TraceSource(path.name.encode(errors="replace").decode(), sha256_of(path), origin)
 
 
-def users_of(data: Any, kinds: Mapping[str, Any], file: str) -> tuple[str, dict[Any, Any]]:
+def users_of(
+    path: Path, parse: Callable[[bytes], Any], kinds: Mapping[str, Any]
+) -> tuple[str, dict[Any, Any]]:
     """The kind of a file's trace, by what its first user has, and what all of its users have.
 
     Args:
-        data: the file's content.
+        parse: the file's content as plain data.
         kinds: of each kind of trace, a user's shape, a TypedDict; a user may have more.
-        file: its name, for messages.
 
     Raises:
-        UserError: there are no users, or one has another shape.
+        UserError: the file cannot be read, there are no users, or one has another shape.
     """
+    where = str(path)
+    try:
+        data = parse(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}", where=where) from error
+    except UserError as error:
+        error.where = where
+        raise
     first = next(iter(data.values()), None) if isinstance(data, dict) else None
     has = list(first) if isinstance(first, dict) else []
     kind = next((kind for kind, shape in kinds.items() if shape.__required_keys__ <= set(has)), None)
     if kind is None:
         known = ", or ".join(", ".join(shape.__annotations__) for shape in kinds.values())
         got = f"; got {short(', '.join(map(str, has)))}" if has else ""
-        raise UserError(f"must map users to what they have, which must have {known}{got}", where=file)
+        raise UserError(f"must map users to what they have, which must have {known}{got}", where=where)
     try:
         shape: Any = kinds[kind]
         return kind, TypeAdapter(dict[Any, shape]).validate_python(data, strict=True)
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False)[0]
         what = ", ".join(short(str(one)) for one in wrong["loc"])
-        raise UserError(f"user {what}: {wrong['msg']}", where=file) from None
+        raise UserError(f"user {what}: {wrong['msg']}", where=where) from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -23,3 +24,12 @@ def over_clients(
     several = np.array(list(values.values()))
     yield Row(float(several.mean()), figure, model, label=label)
     yield Row(float(several.std()), f"{figure} std".strip(), model, label=label)
+
+
+def means(each: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """By name, such as a layer's, the mean over those that have it."""
+    found = defaultdict[str, list[float]](list)
+    for one in each:
+        for name, value in one.items():
+            found[name].append(value)
+    return {name: float(np.mean(values)) for name, values in found.items()}

@@ -25,7 +25,7 @@ class Params(Measure):
 
     def measure(self, seen: Observation) -> Iterator[Row]:
         previous = seen.personal_before
-        if not seen.participants or previous is None:
+        if previous is None:
             return
         after = dict(zip(seen.clients, seen.personal_accuracies.tolist(), strict=True))
         trained = {

@@ -27,10 +27,8 @@ class Params(Measure):
     bins: int = Field(15, gt=0, description="M, the number of bins of equal width.")
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        if seen.global_model is None:
-            return
         confidence = seen.global_logits.softmax(dim=-1).amax(dim=-1).numpy()
         # Rounding may make the largest of equal probabilities a little more than 1.
         bins = np.clip(np.ceil(confidence * self.bins).astype(np.int64) - 1, 0, self.bins - 1)
-        gap = seen.correct(seen.global_model) - confidence
+        gap = seen.correct(seen.model) - confidence
         yield Row(float(np.abs(np.bincount(bins, weights=gap, minlength=self.bins)).sum() / len(gap)))

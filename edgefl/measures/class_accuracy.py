@@ -23,9 +23,7 @@ class Params(Measure):
     UNIT = "share"
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        if seen.global_model is None:
-            return
-        accuracy = seen.class_accuracies(seen.global_model)
+        accuracy = seen.class_accuracies(seen.model)
         for label, value in enumerate(accuracy.tolist()):
             yield Row(value, label=str(label))
         yield Row(float(np.nanmean(accuracy)))

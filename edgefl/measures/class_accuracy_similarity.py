@@ -24,10 +24,8 @@ class Params(Measure):
 
     def measure(self, seen: Observation) -> Iterator[Row]:
         """One row, unless nothing was merged since the last evaluation."""
-        if seen.global_model is None or seen.before is None:
+        if seen.before is None:
             return
-        after, before = (
-            np.nan_to_num(seen.class_accuracies(one)) for one in (seen.global_model, seen.before)
-        )
+        after, before = (np.nan_to_num(seen.class_accuracies(one)) for one in (seen.model, seen.before))
         lengths = np.linalg.norm(after) * np.linalg.norm(before)
         yield Row(float(after @ before / lengths) if lengths else float("nan"))

@@ -28,9 +28,7 @@ class Params(Measure):
 
     def measure(self, seen: Observation) -> Iterator[Row]:
         """The forgetting of each class and its mean, and each class's best accuracy so far and now."""
-        if seen.global_model is None:
-            return
-        accuracy = seen.class_accuracies(seen.global_model)
+        accuracy = seen.class_accuracies(seen.model)
         best = np.full(seen.classes, np.nan)
         for row in seen.earlier.get("forgetting", ()):
             if row.figure == _BEST:

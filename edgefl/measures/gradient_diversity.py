@@ -30,14 +30,13 @@ class Params(Measure):
 
     def measure(self, seen: Observation) -> Iterator[Row]:
         """Lambda, and each client's gradient norm."""
-        model = seen.global_model
         # A buffer may hold two uploads of a client, whose gradient is one.
         sending = {one.client: one for one in seen.participants if one.sent}
-        if model is None or not sending:
+        if not sending:
             return
         total, squares = torch.zeros((), dtype=torch.float64), 0.0
         for one in sending.values():
-            gradient = _gradient(model, one.sent, seen.training(one.client, self.samples))
+            gradient = _gradient(seen.model, one.sent, seen.training(one.client, self.samples))
             square = float(gradient.square().sum())
             yield Row(square**0.5, "norm", client=one.client)
             total = total.to(gradient.device) + gradient

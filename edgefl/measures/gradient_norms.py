@@ -40,8 +40,8 @@ class Params(Measure):
     )
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        model = seen.global_model
-        if model is None or not model.has_layers(seen.net):
+        model = seen.model
+        if not model.has_layers(seen.net):
             return
         net = model.net or seen.net
         if self.temperature is not None:

@@ -16,7 +16,6 @@ samples are spread evenly over the test set.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
@@ -29,6 +28,7 @@ from torch import Tensor
 from edgefl.core.errors import UserError
 from edgefl.measures import Measure
 from edgefl.measures._layers import LOGITS, activations, layer_names
+from edgefl.measures._over_clients import means
 from edgefl.protocol import Net, Observation, Predictor, Row, flatten, read_tree, tree_map
 from edgefl.protocol.similarities import alignment, linear_gram
 
@@ -75,17 +75,14 @@ class Params(Measure):
         trained = {one.client: layers(one.trained, one.net) for one in seen.participants}
         yield from _to(_REFERENCE, trained, dict.fromkeys(trained, reference))
         yield from _to(_MERGED, trained, dict.fromkeys(trained, merged))
-        pairs = defaultdict[str, list[float]](list)
+        pairs = []
         shown = sorted(trained)[: _MOST if self.pairs else 0]
         for pair in combinations(trained, 2):
             found = _similar(*(trained[client] for client in pair))
-            for name, value in found.items():
-                pairs[name].append(value)
+            pairs.append(found)
             if set(pair) <= set(shown):
                 yield from _entries(found, *pair)
-        yield from _rows(
-            {name: float(np.mean(values)) for name, values in pairs.items()}, _CLIENTS, "trained"
-        )
+        yield from _rows(means(pairs), _CLIENTS, "trained")
         received: dict[int, dict[str, Tensor]] = {}
         sending = [each for each in seen.participants if each.sent]
         for each in sending:
@@ -100,13 +97,10 @@ def _to(
     others: Mapping[int, Mapping[str, Tensor]],
 ) -> Iterator[Row]:
     """The similarity of clients' models to others, and its mean over clients."""
-    each = defaultdict[str, list[float]](list)
-    for client, other in others.items():
-        found = _similar(trained[client], other)
-        yield from _rows(found, figure, "trained", client)
-        for name, value in found.items():
-            each[name].append(value)
-    yield from _rows({name: float(np.mean(values)) for name, values in each.items()}, figure, "trained")
+    found = {client: _similar(trained[client], other) for client, other in others.items()}
+    for client, by_layer in found.items():
+        yield from _rows(by_layer, figure, "trained", client)
+    yield from _rows(means(found.values()), figure, "trained")
 
 
 def _entries(found: Mapping[str, float], one: int, other: int) -> Iterator[Row]:

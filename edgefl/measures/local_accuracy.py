@@ -36,7 +36,7 @@ class Params(Measure):
                 found[figure][one.client] = value
         for figure, values in found.items():
             yield from over_clients(values, figure, model="trained")
-        if seen.global_model is not None and seen.participants:
+        if seen.global_model is not None:
             pooled = seen.class_shares([one.client for one in seen.participants])
             both = in_and_out(pooled, seen.class_accuracies(seen.global_model))
             yield from (Row(value, figure) for figure, value in zip(found, both, strict=True))

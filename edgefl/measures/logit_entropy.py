@@ -22,11 +22,9 @@ class Params(Measure):
 
     def measure(self, seen: Observation) -> Iterator[Row]:
         """The mean, and that of the samples that are classified correctly and of the others."""
-        if seen.global_model is None:
-            return
         logs = seen.global_logits.log_softmax(dim=-1)
         entropy = -(logs.exp() * logs).sum(dim=-1).numpy()
-        correct = seen.correct(seen.global_model)
+        correct = seen.correct(seen.model)
         yield Row(float(entropy.mean()))
         for figure, chosen in (("correct", entropy[correct]), ("wrong", entropy[~correct])):
             if len(chosen):

@@ -37,8 +37,6 @@ class Params(Measure):
     samples: int = Field(50, gt=0, description="Test samples of each class at most.")
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        if seen.global_model is None or not seen.participants:
-            return
         places = seen.balanced(self.samples)
         started: dict[int, dict[str, Ints]] = {}
 
@@ -56,7 +54,7 @@ class Params(Measure):
             yield from over_clients(shares, model="trained", label=name)
         if seen.before is not None:
             before = started.get(id(seen.before)) or classes(seen.before)
-            merged = _alike(before, classes(seen.global_model))
+            merged = _alike(before, classes(seen.model))
             yield from (Row(share, label=name) for name, share in merged.items())
 
 

@@ -34,8 +34,8 @@ class Params(Measure):
     seed: int = Field(0, ge=0, description="Of the samples' order.")
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        model = seen.global_model
-        if model is None or not model.has_layers(seen.net):
+        model = seen.model
+        if not model.has_layers(seen.net):
             return
         net = model.net or seen.net
         features, labels = [], []

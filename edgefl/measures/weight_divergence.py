@@ -21,7 +21,7 @@ import torch
 
 from edgefl.measures import Measure
 from edgefl.measures._layers import layer_of
-from edgefl.measures._over_clients import over_clients
+from edgefl.measures._over_clients import means, over_clients
 from edgefl.protocol import Observation, Participant, Row
 
 
@@ -34,12 +34,8 @@ class Params(Measure):
         moved = {one.client: _by_layer(one) for one in seen.participants if one.sent}
         total = {client: sum(layers.values()) for client, layers in moved.items()}
         yield from over_clients(total, model="trained")
-        each = defaultdict[str, list[float]](list)
-        for layers in moved.values():
-            for name, value in layers.items():
-                each[name].append(value)
-        for name, values in each.items():
-            yield Row(float(np.mean(values)), model="trained", label=name)
+        for name, value in means(moved.values()).items():
+            yield Row(value, model="trained", label=name)
         if seen.global_model is not None:
             apart = {one.client: _distance(seen, one) for one in seen.participants}
             yield from over_clients(apart, "distribution", model="trained")

@@ -18,15 +18,14 @@ epochs; classes without samples have no virtual features.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component, Positive
+from edgefl.core.params import Positive
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
@@ -40,7 +39,6 @@ from edgefl.protocol import (
     collection,
     delivered,
     gathering,
-    neutral_over,
 )
 from edgefl.protocol.heads import tuned_head
 from edgefl.protocol.statistics import add_moments, pooled_moments
@@ -48,6 +46,8 @@ from edgefl.protocol.statistics import add_moments, pooled_moments
 
 class Params(MethodParams):
     """CCVR's parameters."""
+
+    NEUTRAL: ClassVar = {"virtual": 0}
 
     virtual: Annotated[
         int, Field(ge=0, description="M_c, virtual features of each class; 0 leaves calibration out")
@@ -57,15 +57,14 @@ class Params(MethodParams):
     epochs: Annotated[int, Field(gt=0, description="of fine-tuning")] = 10
     batch_size: Annotated[int, Field(gt=0, description="of fine-tuning")] = 64
     seed: Annotated[int, Field(ge=0, description="of virtual features and their order")] = 0
-    base: Annotated[AnyMethod, Field(description="what trains the model")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="what trains the model")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base has no common features, or no head that can be calibrated."""
         net, base = site.net, site.base(site.net)
         check_features(net, base, "ccvr", self.base, "once" if self.virtual else "never")
-        neutral = neutral_over(self.base, base, virtual=0)
         if not self.virtual:
-            return replace(base, neutral=neutral)
+            return base
 
         def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
             pool = pooled_moments([each.upload["statistics"] for each in arrivals])
@@ -78,7 +77,7 @@ class Params(MethodParams):
         gather = collection(
             net, gathering(net, "statistics", add_moments), shapes, _described, merge, When("end")
         )
-        return replace(delivered(base, net, gather), neutral=neutral)
+        return delivered(base, net, gather)
 
 
 def _described(moments: Tree, ctx: Ctx) -> tuple[Payload, None]:  # noqa: ARG001 - a fold's signature

@@ -13,13 +13,13 @@ job that is cut short loses the end of v's training first.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component, NonNegative
+from edgefl.core.params import NonNegative
 from edgefl.core.steps import Passes
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
@@ -35,7 +35,6 @@ from edgefl.protocol import (
     extended,
     needs_plain_model,
     needs_trained,
-    neutral_over,
     plain_objective,
     proximal_term,
     sgd,
@@ -48,6 +47,8 @@ from edgefl.protocol import (
 class Params(MethodParams):
     """Ditto's parameters."""
 
+    NEUTRAL: ClassVar = {"personal_epochs": 0}
+
     lam: Annotated[
         NonNegative, Field(description="strength of the pull towards the received model, the paper's lambda")
     ] = 0.1
@@ -58,16 +59,15 @@ class Params(MethodParams):
             description="epochs of the personal model; null is the length of local training, 0 leaves it out",
         ),
     ] = None
-    base: Annotated[AnyMethod, Field(description="the method of the global model")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method of the global model")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base has no global model of the net's parts, or the head is fixed."""
         net, optimizer = site.net, site.local.optimizer
         needs_trained("ditto", net, "head")
         base = site.base(net)
-        neutral = neutral_over(self.base, base, personal_epochs=0)
         if self.personal_epochs == 0:
-            return replace(base, neutral=neutral)
+            return base
         parts = structure(net.on_meta())
         if (
             base.global_model is None
@@ -95,8 +95,4 @@ class Params(MethodParams):
             phases=[Phase("personal", step, length, reports=False)],
             finish=lambda carry, _: (None, carry["ditto"]["weights"]),
         )
-        return replace(
-            method,
-            personal_model=lambda _, state: Predictor((state or {})["ditto"], net.logits),
-            neutral=neutral,
-        )
+        return replace(method, personal_model=lambda _, state: Predictor((state or {})["ditto"], net.logits))

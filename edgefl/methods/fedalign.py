@@ -15,8 +15,7 @@ Activations without places, as of fully connected layers, have HW = 1.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
@@ -25,9 +24,8 @@ from torch.nn import functional as F
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
-from edgefl.protocol import Carry, Method, Seen, Site, chilled, neutral_over
+from edgefl.protocol import Carry, Method, Seen, Site, chilled
 
 _ITERATIONS = 10
 
@@ -35,20 +33,19 @@ _ITERATIONS = 10
 class Params(MethodParams):
     """FedAlign's parameters."""
 
+    NEUTRAL: ClassVar = {"mu": 0.0}
+
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 0.45
     width: Annotated[
         float, Field(gt=0, le=1, description="share of the last stage's channels in the second run, omega")
     ] = 0.25
-    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the net has no stage that can be run at a part of its width."""
         net, stage, width = site.net, site.net.stage, self.width
         if not self.mu:
-            base = site.base(net)
-            return replace(base, neutral=neutral_over(self.base, base, mu=0.0))
+            return site.base(net)
         if stage is None:
             raise UserError(
                 f"fedalign runs a model's last stage at a part of its width, which {net.name} cannot",
@@ -67,8 +64,7 @@ class Params(MethodParams):
                 scale = fitted / away.clamp(min=torch.finfo(away.dtype).tiny ** 0.5)
             return self.mu * scale * away
 
-        base = site.base(net.with_term(loss, (stage.before, stage.after)))
-        return replace(base, neutral=neutral_over(self.base, base, mu=0.0))
+        return site.base(net.with_term(loss, (stage.before, stage.after)))
 
 
 def lipschitz(before: Tensor, after: Tensor) -> Tensor:

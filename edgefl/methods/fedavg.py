@@ -6,6 +6,8 @@ round; batch norm's running statistics travel and are averaged with the weights.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from edgefl.methods import MethodParams
 from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, plain_objective
 
@@ -13,6 +15,8 @@ from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, pl
 class Params(MethodParams):
     """FedAvg has no parameters of its own."""
 
+    NEUTRAL: ClassVar = {}
+
     def build(self, site: Site) -> Method:
         train = local_training(site, plain_objective(site.net))
-        return averaging(site, train, shared=(*site.net.trained, BUFFERS), neutral={})
+        return averaging(site, train, shared=(*site.net.trained, BUFFERS))

@@ -14,13 +14,12 @@ fine-tunes, as in the authors' code, so that running statistics become the clien
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
 from edgefl.core.steps import Passes
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
@@ -32,7 +31,6 @@ from edgefl.protocol import (
     fine_tuning,
     needs_plain_model,
     needs_trained,
-    neutral_over,
     with_own_model,
 )
 
@@ -42,12 +40,14 @@ _PARTS = {"head": ("head",), "body": ("body",), "all": ("body", "head")}
 class Params(MethodParams):
     """FedBABU's parameters."""
 
+    NEUTRAL: ClassVar = {"train_head": True, "fine_tune": 0}
+
     fine_tune: Annotated[
         int, Field(ge=0, description="epochs of every client's own training after the last round")
     ] = 5
     parts: Annotated[Literal["head", "body", "all"], Field(description="what fine-tuning changes")] = "all"
     train_head: Annotated[bool, Field(description="whether heads are trained and shared, too")] = False
-    base: Annotated[AnyMethod, Field(description="what merges the body")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="what merges the body")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """The base on a net with a fixed head, between the head's announcement and the fine-tuning.
@@ -62,9 +62,7 @@ class Params(MethodParams):
         base = site.base(net)
         _check(self, net, base)
         method = base if self.train_head else announced(base, net, lambda initial: initial)
-        if self.fine_tune:
-            method = _tuned(method, net, self, site)
-        return replace(method, neutral=neutral_over(self.base, base, train_head=True, fine_tune=0))
+        return _tuned(method, net, self, site) if self.fine_tune else method
 
 
 def _check(params: Params, net: Net, base: Method) -> None:

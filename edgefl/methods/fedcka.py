@@ -20,16 +20,14 @@ any similarity).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Carry,
@@ -40,7 +38,6 @@ from edgefl.protocol import (
     Tree,
     layers_of,
     needs_received,
-    neutral_over,
     reading,
     tensors_before,
     with_previous,
@@ -51,12 +48,13 @@ from edgefl.protocol.similarities import (
     cosine,
     gaussian_gram,
     linear_gram,
-    negative_squared_distance,
 )
 
 
 class Params(MethodParams):
     """FedCKA's parameters."""
+
+    NEUTRAL: ClassVar = {"mu": 0.0}
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 3.0
     layers: Annotated[
@@ -74,16 +72,13 @@ class Params(MethodParams):
     bandwidth: Annotated[
         float, Field(gt=0, description="of kernel CKA: its width as a share of the median distance")
     ] = 0.8
-    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the net has fewer layers or the base leaves the body with its clients."""
         net = site.net
         if not self.mu:
-            base = site.base(net)
-            return replace(base, neutral=neutral_over(self.base, base, mu=0.0))
+            return site.base(net)
         count, (prepared, similarity) = self.layers or _default(net), _similarity(self)
         # The layer after the body's is the classifier, and its activation the logits.
         names, whole = net.first_layers(count), count > len(net.layers)
@@ -106,9 +101,7 @@ class Params(MethodParams):
 
         base = site.base(net.with_term(loss, names))
         needs_received("fedcka", base, self.base, net, ("body", "head") if whole else ("body",))
-        return replace(
-            with_previous(base, "fedcka", net, kept), neutral=neutral_over(self.base, base, mu=0.0)
-        )
+        return with_previous(base, "fedcka", net, kept)
 
 
 def _outputs(net: Net, weights: Tree, x: Tensor, names: tuple[str, ...], *, whole: bool) -> list[Tensor]:
@@ -136,7 +129,7 @@ def _similarity(params: Params) -> tuple[Callable[[Tensor], Tensor], Callable[[T
     chosen: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
         "linear": (linear_gram, alignment),
         "kernel": (gaussian, alignment),
-        "frobenius": (torch.Tensor.contiguous, negative_squared_distance),
+        "frobenius": (torch.Tensor.contiguous, lambda x, y: -(x - y).square().sum()),
         "cosine": (torch.Tensor.flatten, cosine),
     }
     return chosen[params.similarity]

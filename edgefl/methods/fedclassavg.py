@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 import torch
 from pydantic import Field
@@ -31,7 +31,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from edgefl.core.components import AnyAugmentation
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     BUFFERS,
@@ -52,6 +51,8 @@ Loss: TypeAlias = Callable[[Seen, Carry], Tensor]
 class Params(MethodParams):
     """FedClassAvg's parameters."""
 
+    NEUTRAL: ClassVar = {"share_body": True, "rho": 0.0, "contrastive": 0.0, "augment": None}
+
     share_body: Annotated[bool, Field(description="whether the body travels too, the paper's +weight")] = (
         False
     )
@@ -65,7 +66,7 @@ class Params(MethodParams):
     augment: Annotated[
         AnyAugmentation | None,
         Field(validate_default=True, description="what makes the views; null is the task's own augmentation"),
-    ] = Component(name="contrastive")
+    ] = "contrastive"
 
     def build(self, site: Site) -> Method:
         net, views = site.net, 1
@@ -81,7 +82,6 @@ class Params(MethodParams):
             train,
             shared=(*net.trained, BUFFERS) if self.share_body else ("head",),
             own=() if self.share_body else ("head",),
-            neutral={"share_body": True, "rho": 0.0, "contrastive": 0.0, "augment": None},
         )
         return anchored(method, net, ["head"]) if pulled else method
 

@@ -19,16 +19,15 @@ part.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial, reduce
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component, NonNegative
+from edgefl.core.params import NonNegative
 from edgefl.core.steps import Passes
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
@@ -46,7 +45,6 @@ from edgefl.protocol import (
     extended,
     fit_loss,
     leaves,
-    neutral_over,
     parts_of,
     shared_parts,
     trained_net,
@@ -62,17 +60,18 @@ _TOGETHER = 8
 class Params(MethodParams):
     """FedCurv's parameters."""
 
+    NEUTRAL: ClassVar = {"penalty": 0.0}
+
     penalty: Annotated[NonNegative, Field(description="strength of the pull, the paper's lambda")] = 1.0
     samples: Annotated[int, Field(gt=0, description="how many samples the Fisher information is of")] = 500
-    base: Annotated[AnyMethod, Field(description="the method that it pulls")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method that it pulls")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base averages no trained part."""
         plain = site.base(site.net)
-        neutral = neutral_over(self.base, plain, penalty=0.0)
         parts = shared_parts(NAME, plain, self.base, site.net)
         if not self.penalty:
-            return replace(plain, neutral=neutral)
+            return plain
 
         def pull(seen: Seen, carry: Carry) -> Tensor:
             trees = carry[NAME]["others"]["fisher"], carry[NAME]["others"]["product"], seen.weights
@@ -112,7 +111,7 @@ class Params(MethodParams):
             # A client is told whether the sums have a share of its own.
             return {**server[NAME], "included": server[NAME]["included"][client]}
 
-        method = extended(
+        return extended(
             site.base(site.net.with_term(pull)),
             NAME,
             server=server,
@@ -124,7 +123,6 @@ class Params(MethodParams):
             merge=merge,
             stale=False,
         )
-        return replace(method, neutral=neutral)
 
 
 def _fisher(params: Params, batch_size: int, net: Net, parts: Sequence[str]) -> Phase:

@@ -22,7 +22,7 @@ import torch
 from pydantic import Field
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component, Positive
+from edgefl.core.params import Positive
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
@@ -51,7 +51,7 @@ class Params(MethodParams):
     """FedDyn's parameters."""
 
     alpha: Annotated[Positive, Field(description="strength of the regularisation")] = 0.01
-    base: Annotated[AnyMethod, Field(description="the method that it regularises")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method that it regularises")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base averages no trained part, changes gradients or moves itself."""

@@ -27,7 +27,7 @@ from pydantic import Field
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.params import Component, NonNegative
+from edgefl.core.params import NonNegative
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
@@ -52,9 +52,7 @@ class Params(MethodParams):
     """FedNova's parameters."""
 
     mu: Annotated[NonNegative, Field(description="strength of the pull towards the received weights")] = 0.0
-    base: Annotated[AnyMethod, Field(description="the method whose updates are normalised")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose updates are normalised")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """The base, its merge given updates of equal length.

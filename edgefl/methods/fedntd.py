@@ -13,8 +13,7 @@ divergence over all C classes; ``distance: mse`` is the mean square of differenc
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -22,13 +21,14 @@ from torch import Tensor
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
-from edgefl.protocol import Carry, Method, Net, Seen, Site, anchored, frozen, needs_received, neutral_over
+from edgefl.protocol import Carry, Method, Net, Seen, Site, anchored, frozen, needs_received
 
 
 class Params(MethodParams):
     """FedNTD's parameters."""
+
+    NEUTRAL: ClassVar = {"beta": 0.0}
 
     beta: Annotated[float, Field(ge=0, description="weight of the distillation; 0 is the base method")] = 1.0
     tau: Annotated[float, Field(gt=0, description="temperature of the distillation")] = 1.0
@@ -39,9 +39,7 @@ class Params(MethodParams):
     distance: Annotated[
         Literal["kl", "mse"], Field(description="between softmaxes (kl) or between logits (mse)")
     ] = "kl"
-    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """The base whose objective has the distillation.
@@ -50,17 +48,17 @@ class Params(MethodParams):
             UserError: the base leaves the body with its clients, or the term would be 0 or is not defined.
         """
         net = site.net
+        if not self.beta:
+            return site.base(net)
+        _check(self, net)
 
         def loss(seen: Seen, carry: Carry) -> Tensor:
             _, teacher = frozen(seen.net, carry["anchor"], seen.x)
             return self.beta * _distilled(self, seen.logits, teacher, seen.y)
 
-        base = method = site.base(net.with_term(loss) if self.beta else net)
-        if self.beta:
-            _check(self, net)
-            needs_received("fedntd", base, self.base, net, ("body",))
-            method = anchored(base, net, net.parts())
-        return replace(method, neutral=neutral_over(self.base, base, beta=0.0))
+        base = site.base(net.with_term(loss))
+        needs_received("fedntd", base, self.base, net, ("body",))
+        return anchored(base, net, net.parts())
 
 
 def _check(params: Params, net: Net) -> None:

@@ -15,16 +15,15 @@ As in the papers, no bias is corrected, and v starts at eps^2. Flower 1.17 corre
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component, Positive, Share
+from edgefl.core.params import Positive, Share
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
@@ -33,7 +32,6 @@ from edgefl.protocol import (
     Tree,
     extended,
     incompatible,
-    neutral_over,
     parts_of,
     shared_parts,
     tree_map,
@@ -46,6 +44,8 @@ NAME = "fedopt"
 class Params(MethodParams):
     """FedOpt's parameters."""
 
+    NEUTRAL: ClassVar = {"optimizer": "avgm", "lr": 1.0, "beta1": 0.0}
+
     optimizer: Annotated[
         Literal["avgm", "adagrad", "adam", "yogi"], Field(description="the server's optimizer")
     ] = "adam"
@@ -57,9 +57,7 @@ class Params(MethodParams):
     ] = None
     beta2: Annotated[Share, Field(description="decay of the squared moves, for adam and yogi")] = 0.99
     eps: Annotated[Positive, Field(description="how adaptive it is: added to the root of v")] = 1e-3
-    base: Annotated[AnyMethod, Field(description="the method whose merge gives the move")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose merge gives the move")] = "fedavg"
 
     @property
     def rate(self) -> float:
@@ -94,8 +92,7 @@ class Params(MethodParams):
             return {**merged, **moved, **({NAME: kept} if kept else {})}
 
         stateful = self.decay or self.optimizer != "avgm"
-        method = extended(base, NAME, server=server if stateful else None, merge=merge)
-        return replace(method, neutral=neutral_over(self.base, base, optimizer="avgm", lr=1.0, beta1=0.0))
+        return extended(base, NAME, server=server if stateful else None, merge=merge)
 
 
 def _mean(params: Params, mean: Tensor, move: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ here; the paper also tries more layers. Batch norm's running statistics travel w
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -18,9 +18,11 @@ from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, pl
 class Params(MethodParams):
     """FedPer's parameter."""
 
+    NEUTRAL: ClassVar = {"share_head": True}
+
     share_head: Annotated[bool, Field(description="whether the head is averaged too; true is FedAvg")] = False
 
     def build(self, site: Site) -> Method:
         train = local_training(site, plain_objective(site.net))
         shared = (*site.net.trained, BUFFERS) if self.share_head else ("body", BUFFERS)
-        return averaging(site, train, shared=shared, neutral={"share_head": True})
+        return averaging(site, train, shared=shared)

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
@@ -49,18 +48,19 @@ from edgefl.protocol import (
 class Params(MethodParams):
     """FedProto's parameters."""
 
+    NEUTRAL: ClassVar = {"strength": 0.0, "predict": "head", "base": {"name": "fedavg"}}
+
     strength: Annotated[float, Field(ge=0, description="lambda, of the pull towards prototypes")] = 0.01
     predict: Annotated[
         Literal["prototype", "head"], Field(description="by the nearest prototype, or by the head")
     ] = "prototype"
-    base: Annotated[AnyMethod, Field(description="what it is added to")] = Component(name="local")
+    base: Annotated[AnyMethod, Field(description="what it is added to")] = "local"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base changes the features that prototypes are means of."""
         net = site.net
-        neutral = {"strength": 0.0, "predict": "head", "base": {"name": "fedavg"}}
         if not self.strength and self.predict == "head":
-            return replace(site.base(net), neutral=neutral)
+            return site.base(net)
 
         def term(seen: Seen, carry: Carry) -> Tensor:
             means, known = (carry["fedproto"][key][seen.y] for key in ("means", "known"))
@@ -93,9 +93,7 @@ class Params(MethodParams):
             stale=False,
         )
         needs_plain_model("fedproto", base, self.base, net)
-        if self.predict == "prototype":
-            method = _by_prototypes(net, method)
-        return replace(method, neutral=neutral)
+        return _by_prototypes(net, method) if self.predict == "prototype" else method
 
 
 _SUMS = {"sums": "means", "counts": "known"}

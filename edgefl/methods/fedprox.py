@@ -6,30 +6,28 @@ stay with a client, w_received is what it began the round with.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
-from edgefl.protocol import Method, Site, anchored, needs_received, neutral_over, proximal_term
+from edgefl.protocol import Method, Site, anchored, needs_received, proximal_term
 
 
 class Params(MethodParams):
     """FedProx's parameters."""
 
+    NEUTRAL: ClassVar = {"mu": 0.0}
+
     mu: Annotated[float, Field(ge=0, description="strength of the pull; 0 is the base method")] = 0.01
-    base: Annotated[AnyMethod, Field(description="the method whose objective is pulled")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective is pulled")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if clients of the base receive none of the trained parts."""
         net = site.net
-        base = method = site.base(net.with_term(proximal_term(net, self.mu)) if self.mu else net)
-        if self.mu:
-            needs_received("fedprox", base, self.base, net, net.trained)
-            method = anchored(base, net, net.trained)
-        return replace(method, neutral=neutral_over(self.base, base, mu=0.0))
+        if not self.mu:
+            return site.base(net)
+        base = site.base(net.with_term(proximal_term(net, self.mu)))
+        needs_received("fedprox", base, self.base, net, net.trained)
+        return anchored(base, net, net.trained)

@@ -7,25 +7,24 @@ and one that has gets 0.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
-from edgefl.protocol import CalibrationParams, Method, Site, calibrated, check_features, neutral_over
+from edgefl.protocol import CalibrationParams, Method, Site, calibrated, check_features
 
 
 class Params(CalibrationParams, MethodParams):
     """FFC's parameters."""
 
-    base: Annotated[AnyMethod, Field(description="what trains the features")] = Component(name="fedavg")
+    NEUTRAL: ClassVar = {"calibrate": "never"}
+
+    base: Annotated[AnyMethod, Field(description="what trains the features")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base has no common features, or no head that can be calibrated."""
         net, base = site.net, site.base(site.net)
         check_features(net, base, "ffc", self.base, self.calibrate)
-        method = calibrated(base, net, site.local, self.calibrate, self.ridge)
-        return replace(method, neutral=neutral_over(self.base, base, calibrate="never"))
+        return calibrated(base, net, site.local, self.calibrate, self.ridge)

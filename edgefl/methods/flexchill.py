@@ -25,13 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Assignment,
@@ -44,7 +43,6 @@ from edgefl.protocol import (
     Site,
     Tree,
     at_temperature,
-    neutral_over,
 )
 from edgefl.protocol.temperatures import ByModel, BySample, OfJob, Temperature
 
@@ -52,26 +50,23 @@ from edgefl.protocol.temperatures import ByModel, BySample, OfJob, Temperature
 class Params(MethodParams):
     """FLex&Chill's parameters."""
 
+    NEUTRAL: ClassVar = {"temperature": 1.0}
+
     temperature: Annotated[
         Temperature, Field(description="T, or what it depends on; below 1 sharpens, 1 is the base method")
     ] = 0.25
-    base: Annotated[AnyMethod, Field(description="the method it chills")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method it chills")] = "fedavg"
 
     def build(self, site: Site) -> Method:
-        base = _chilled(self, site)
-        return replace(base, neutral=neutral_over(self.base, base, temperature=1.0))
-
-
-def _chilled(params: Params, site: Site) -> Method:
-    temperature, net = params.temperature, site.net
-    if isinstance(temperature, OfJob):
-        base = site.base(net)
-        return replace(base, exchanges=tuple(_by_job(each, temperature.of) for each in base.exchanges))
-    if isinstance(temperature, BySample):
-        return site.base(_by_sample(net, temperature.of))
-    if isinstance(temperature, ByModel):
-        temperature = temperature.values.get(net.name, temperature.default)
-    return site.base(replace(net, temperature=net.temperature * temperature))
+        temperature, net = self.temperature, site.net
+        if isinstance(temperature, OfJob):
+            base = site.base(net)
+            return replace(base, exchanges=tuple(_by_job(each, temperature.of) for each in base.exchanges))
+        if isinstance(temperature, BySample):
+            return site.base(_by_sample(net, temperature.of))
+        if isinstance(temperature, ByModel):
+            temperature = temperature.values.get(net.name.replace("_", "-"), temperature.default)
+        return site.base(replace(net, temperature=net.temperature * temperature))
 
 
 def _by_job(exchange: Exchange, temperature: Callable[[Assignment], float]) -> Exchange:

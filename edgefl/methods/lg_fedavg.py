@@ -12,7 +12,7 @@ weights, as in the algorithm.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -23,9 +23,11 @@ from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, pl
 class Params(MethodParams):
     """LG-FedAvg's parameter."""
 
+    NEUTRAL: ClassVar = {"share_body": True}
+
     share_body: Annotated[bool, Field(description="whether the body is averaged too; true is FedAvg")] = False
 
     def build(self, site: Site) -> Method:
         train = local_training(site, plain_objective(site.net))
         shared = (*site.net.trained, BUFFERS) if self.share_body else ("head",)
-        return averaging(site, train, shared=shared, neutral={"share_body": True})
+        return averaging(site, train, shared=shared)

@@ -16,27 +16,25 @@ its state has the round that v is from.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
-from edgefl.protocol import Carry, Method, Seen, Site, frozen, needs_received, neutral_over, with_previous
+from edgefl.protocol import Carry, Method, Seen, Site, frozen, needs_received, with_previous
 from edgefl.protocol.similarities import contrast, cosine
 
 
 class Params(MethodParams):
     """MOON's parameters."""
 
+    NEUTRAL: ClassVar = {"mu": 0.0}
+
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 1.0
     tau: Annotated[float, Field(gt=0, description="temperature of the contrastive term")] = 0.5
-    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base leaves the body with its clients."""
@@ -49,8 +47,8 @@ class Params(MethodParams):
             )
             return self.mu * contrast(received, previous).mean()
 
-        base = method = site.base(net.with_term(loss) if self.mu else net)
-        if self.mu:
-            needs_received("moon", base, self.base, net, ("body",))
-            method = with_previous(base, "moon", net, lambda weights: weights)
-        return replace(method, neutral=neutral_over(self.base, base, mu=0.0))
+        if not self.mu:
+            return site.base(net)
+        base = site.base(net.with_term(loss))
+        needs_received("moon", base, self.base, net, ("body",))
+        return with_previous(base, "moon", net, lambda weights: weights)

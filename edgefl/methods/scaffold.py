@@ -21,13 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component, Positive
+from edgefl.core.params import Positive
 from edgefl.core.steps import Passes
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
@@ -47,7 +47,6 @@ from edgefl.protocol import (
     gradients_of,
     incompatible,
     leaves,
-    neutral_over,
     only_sgd,
     parts_of,
     rebuild,
@@ -65,6 +64,8 @@ NAME = "scaffold"
 class Params(MethodParams):
     """SCAFFOLD's parameters."""
 
+    NEUTRAL: ClassVar = {"corrected": False, "weights": "samples", "server_lr": 1.0}
+
     option: Annotated[
         Literal["I", "II"], Field(description="how a client renews its control variate, as in Algorithm 1")
     ] = "II"
@@ -76,7 +77,7 @@ class Params(MethodParams):
     corrected: Annotated[
         bool, Field(description="whether gradients are corrected; if not, c and c_k are 0")
     ] = True
-    base: Annotated[AnyMethod, Field(description="the method that it corrects")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method that it corrects")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """The base with corrected gradients and its own merge.
@@ -87,7 +88,6 @@ class Params(MethodParams):
         """
         base = site.base(site.net)
         parts = shared_parts(NAME, base, self.base, site.net)
-        neutral = neutral_over(self.base, base, corrected=False, weights="samples", server_lr=1.0)
         incompatible(NAME, base, site.net, {"feddyn": "both correct the drift of clients"})
 
         def arrivals(server: Tree, given: Sequence[Arrival]) -> Sequence[Arrival]:  # noqa: ARG001 - as extensions are called
@@ -104,8 +104,7 @@ class Params(MethodParams):
             return {**merged, **moved}
 
         merging = extended(base, NAME, arrivals=arrivals, merge=merge)
-        method = _corrected(self, site, merging, parts) if self.corrected else merging
-        return replace(method, neutral=neutral)
+        return _corrected(self, site, merging, parts) if self.corrected else merging
 
 
 def _corrected(params: Params, site: Site, base: Method, parts: Sequence[str]) -> Method:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component, Positive
+from edgefl.core.params import Positive
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     CalibrationParams,
@@ -39,7 +39,6 @@ from edgefl.protocol import (
     check_features,
     cross_entropy,
     needs_trained,
-    neutral_over,
     one_hot,
 )
 from edgefl.protocol.fixed_heads import HEADS
@@ -48,6 +47,14 @@ from edgefl.protocol.fixed_heads import HEADS
 class Params(CalibrationParams, MethodParams):
     """SphereFed's parameters."""
 
+    NEUTRAL: ClassVar = {
+        "head": "trained",
+        "loss": "cross_entropy",
+        "scale": 1.0,
+        "normalise": False,
+        "calibrate": "never",
+    }
+
     head: Annotated[
         Literal["qr", "gram_schmidt", "tammes", "random", "trained"],
         Field(description="how the fixed head is made; trained is the model's own, trained and shared"),
@@ -55,7 +62,7 @@ class Params(CalibrationParams, MethodParams):
     loss: Annotated[Literal["mse", "cross_entropy"], Field(description="what a client minimises")] = "mse"
     scale: Annotated[Positive, Field(description="s, what cross-entropy multiplies the logits by")] = 1.0
     normalise: Annotated[bool, Field(description="whether features have unit length")] = True
-    base: Annotated[AnyMethod, Field(description="what merges the body")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="what merges the body")] = "fedavg"
 
     @model_validator(mode="after")
     def _scaled(self) -> Params:
@@ -75,17 +82,7 @@ class Params(CalibrationParams, MethodParams):
         check_features(net, base, "spherefed", self.base, self.calibrate)
         fixed = self.head != "trained"
         method = announced(base, net, lambda initial: _fixed(initial, self.head)) if fixed else base
-        own = {
-            "head": "trained",
-            "loss": "cross_entropy",
-            "scale": 1.0,
-            "normalise": False,
-            "calibrate": "never",
-        }
-        return replace(
-            calibrated(method, net, site.local, self.calibrate, self.ridge),
-            neutral=neutral_over(self.base, base, **own),
-        )
+        return calibrated(method, net, site.local, self.calibrate, self.ridge)
 
 
 def _sphere(net: Net, params: Params) -> Net:

@@ -1,16 +1,19 @@
-"""Layers that several convolutional models share."""
+"""What several models share: layers, refusals, and how a net is made of a body."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 from torch import nn
 
 from edgefl.core.errors import UserError
 from edgefl.models import ModelParams
+from edgefl.protocol import Net
+from edgefl.protocol.modules import functional_net
 
 NormName: TypeAlias = Literal["batch", "group"]
 Width: TypeAlias = Annotated[int, Field(gt=0)]
@@ -63,36 +66,95 @@ class Variants(Normalised):
     )
 
 
-def renormalised(network: nn.Module, params: Normalised, model: str, common: int) -> None:
+def net_of(
+    params: Any,
+    body: Callable[[], nn.Module],
+    shape: tuple[int, int, int],
+    classes: int,
+    width: int,
+    *,
+    layers: tuple[str, ...],
+    stage: tuple[str, ...] = (),
+) -> Net:
+    """The net of a body and a linear head, with a bias where ``params`` say so; see ``functional_net``."""
+    name, bias = file_name(params), params.head_bias
+    return functional_net(name, body, shape, classes, width=width, head_bias=bias, layers=layers, stage=stage)
+
+
+def file_name(params: ModelParams) -> str:
+    return params.name.replace("-", "_")
+
+
+def check_size(params: ModelParams, shape: tuple[int, int, int], least: int) -> None:
+    """Refuses images with a side so small that poolings leave nothing of it."""
+    _, height, width = shape
+    if min(height, width) < least:
+        raise UserError(
+            f"{file_name(params)} needs images of at least {least}x{least} pixels, not {height}x{width}",
+            where=f"model {file_name(params)}",
+            hint="use mlp, or a dataset of larger images",
+        )
+
+
+def two_convolutions(
+    depth: int, channels: tuple[int, int], kernel: Any, *, padding: Any = 0, pool: Any = 2
+) -> OrderedDict[str, nn.Module]:
+    """Two convolutions, each with ReLU and max-pooling, and what flattens the rest.
+
+    Sizes are those of torch's layers: a number, or one for each direction.
+    """
+    first, second = channels
+    return OrderedDict[str, nn.Module](
+        conv1=nn.Conv2d(depth, first, kernel, padding=padding),
+        relu1=nn.ReLU(),
+        pool1=nn.MaxPool2d(pool),
+        conv2=nn.Conv2d(first, second, kernel, padding=padding),
+        relu2=nn.ReLU(),
+        pool2=nn.MaxPool2d(pool),
+        flatten=nn.Flatten(),
+    )
+
+
+SECOND_CONVOLUTION = ("pool1", "conv2", "relu2")
+"""The second of ``two_convolutions`` as a net's last stage."""
+
+
+def left_of(size: int, kernel: int, padding: int = 0) -> int:
+    """The pixels of a side that two convolutions, each with a pooling by 2, leave."""
+    for _ in range(2):
+        size = (size + 2 * padding - kernel + 1) // 2
+    return size
+
+
+def renormalised(network: nn.Module, params: Normalised, common: int) -> None:
     """Replaces every batch norm in place, where the network's own code takes no other."""
-    norm = norm_layer(model, params.norm, params.groups, common)
+    norm = norm_layer(params, common)
     for name, module in list(network.named_modules()):
         if isinstance(module, nn.BatchNorm2d) and params.norm != "batch":
             outer, _, own = name.rpartition(".")
             network.get_submodule(outer).register_module(own, norm(module.num_features))
 
 
-def norm_layer(model: str, norm: NormName, groups: int, common: int) -> Callable[[int], nn.Module]:
+def norm_layer(params: Any, common: int) -> Callable[[int], nn.Module]:
     """Channels -> the normalisation layer that follows a convolution.
 
     Args:
-        model: its name, for the message.
-        norm: "batch", or "group" for ``groups`` groups in every layer.
-        groups: used by "group" alone.
+        params: of a model, with ``norm`` and ``groups``.
         common: the greatest common divisor of the model's widths.
 
     Raises:
         UserError: the groups do not divide every width of the model.
     """
-    if norm == "batch":
+    if params.norm == "batch":
         return nn.BatchNorm2d
-    if common % groups:
+    if common % params.groups:
+        model = file_name(params)
         raise UserError(
-            f"the widths of {model}'s layers are not all divisible by {groups} groups",
+            f"the widths of {model}'s layers are not all divisible by {params.groups} groups",
             where=f"model {model}, key 'groups'",
             hint=f"use a divisor of {common}, such as {min(8, common)}",
         )
-    return partial(nn.GroupNorm, groups)
+    return partial(nn.GroupNorm, params.groups)
 
 
 def first_convolution(channels: int, width: int, kernel: int, stride: int) -> nn.Conv2d:

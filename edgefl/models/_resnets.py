@@ -7,16 +7,14 @@ from typing import Any
 
 from torch import nn
 
-from edgefl.models._layers import STEMS, Variants, first_convolution, norm_layer
+from edgefl.models._layers import STEMS, Variants, first_convolution, net_of, norm_layer
 from edgefl.protocol import Net
-from edgefl.protocol.modules import functional_net
 from edgefl.protocol.vision import torchvision
 
 _STEM, _LAST = 64, 512
 
 
 def resnet(
-    name: str,
     params: Variants,
     shape: tuple[int, int, int],
     classes: int,
@@ -38,7 +36,7 @@ def resnet(
     Raises:
         UserError: the groups do not divide 64, the smallest width.
     """
-    norm = norm_layer(name, params.norm, params.groups, _STEM)
+    norm = norm_layer(params, _STEM)
     resnets = torchvision().models.resnet
     made = getattr(resnets, block)
     last = _LAST * made.expansion
@@ -59,15 +57,8 @@ def resnet(
         return finished
 
     blocks = [f"layer{stage}.{place}" for stage, count in enumerate(repeats, 1) for place in range(count)]
-    return functional_net(
-        name,
-        body,
-        shape,
-        classes,
-        width=params.width(last),
-        head_bias=params.head_bias,
-        layers=("relu", *blocks),
-        stage=("layer3", "layer4"),
+    return net_of(
+        params, body, shape, classes, params.width(last), layers=("relu", *blocks), stage=("layer3", "layer4")
     )
 
 

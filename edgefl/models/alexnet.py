@@ -12,9 +12,8 @@ from collections import OrderedDict
 from pydantic import Field
 from torch import nn
 
-from edgefl.models._layers import Ending, Width
+from edgefl.models._layers import Ending, Width, net_of
 from edgefl.protocol import Net
-from edgefl.protocol.modules import functional_net
 
 _CHANNELS = (64, 128, 256)
 _LEFT = 3
@@ -48,13 +47,12 @@ class Params(Ending):
                 )
             )
 
-        return functional_net(
-            "alexnet",
+        return net_of(
+            self,
             body,
             shape,
             classes,
-            width=self.width(_HIDDEN),
-            head_bias=self.head_bias,
+            self.width(_HIDDEN),
             layers=("relu1", "relu2", "relu3", "relu4"),
             stage=("pool1", "conv2", "relu2"),
         )

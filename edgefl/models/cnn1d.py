@@ -13,9 +13,8 @@ from torch import nn
 
 from edgefl.core.errors import UserError
 from edgefl.models import ModelParams
-from edgefl.models._layers import Width
+from edgefl.models._layers import SECOND_CONVOLUTION, Width, net_of, two_convolutions
 from edgefl.protocol import Net
-from edgefl.protocol.modules import functional_net
 
 _KERNEL, _PADDING, _POOL = (1, 5), (0, 2), (1, 2)
 _SMALLEST = 4  # the shortest sequence that survives two poolings
@@ -34,30 +33,20 @@ class Params(ModelParams):
         if length < _SMALLEST:
             what = f"cnn1d needs sequences of at least {_SMALLEST} steps, not {length}"
             raise UserError(what, where="model cnn1d", hint="use mlp")
-        first, second = self.channels
+        flat = self.channels[1] * rows * (length // 4)
 
         def body() -> nn.Module:
             return nn.Sequential(
-                OrderedDict[str, nn.Module](
-                    conv1=nn.Conv2d(depth, first, _KERNEL, padding=_PADDING),
-                    relu1=nn.ReLU(),
-                    pool1=nn.MaxPool2d(_POOL),
-                    conv2=nn.Conv2d(first, second, _KERNEL, padding=_PADDING),
-                    relu2=nn.ReLU(),
-                    pool2=nn.MaxPool2d(_POOL),
-                    flatten=nn.Flatten(),
-                    fc1=nn.Linear(second * rows * (length // 4), self.hidden),
-                    relu3=nn.ReLU(),
-                )
+                two_convolutions(depth, self.channels, _KERNEL, padding=_PADDING, pool=_POOL)
+                | OrderedDict[str, nn.Module](fc1=nn.Linear(flat, self.hidden), relu3=nn.ReLU())
             )
 
-        return functional_net(
-            "cnn1d",
+        return net_of(
+            self,
             body,
             shape,
             classes,
-            width=self.hidden,
-            head_bias=self.head_bias,
+            self.hidden,
             layers=("relu1", "relu2", "relu3"),
-            stage=("pool1", "conv2", "relu2"),
+            stage=SECOND_CONVOLUTION,
         )

@@ -9,18 +9,16 @@ compares. MOON's CNN has 6 and 16 channels; its projection head is the layers of
 from __future__ import annotations
 
 from collections import OrderedDict
+from math import prod
 
 from pydantic import Field
 from torch import nn
 
-from edgefl.core.errors import UserError
 from edgefl.models import ModelParams
-from edgefl.models._layers import Width
+from edgefl.models._layers import SECOND_CONVOLUTION, Width, check_size, left_of, net_of, two_convolutions
 from edgefl.protocol import Net
-from edgefl.protocol.modules import functional_net
 
 _KERNEL = 5
-_POOL = 2
 _SMALLEST = 16  # the smallest image side of which two convolutions and poolings leave something
 _HIDDEN = (120, 84)
 _PROJECTION = (84, 256)
@@ -36,26 +34,14 @@ class Params(ModelParams):
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
         """Raises a ``UserError`` for images below 16x16: the second pooling would leave nothing."""
-        depth, height, width = shape
-        if min(height, width) < _SMALLEST:
-            raise UserError(
-                f"fedcka_cnn needs images of at least {_SMALLEST}x{_SMALLEST} pixels, not {height}x{width}",
-                where="model fedcka_cnn",
-                hint="use mlp, or a dataset of larger images",
-            )
-        first, second = self.channels
-        flat = second * _left(height) * _left(width)
+        check_size(self, shape, _SMALLEST)
+        depth, *sides = shape
+        flat = self.channels[1] * prod(left_of(side, _KERNEL) for side in sides)
 
         def body() -> nn.Module:
             return nn.Sequential(
-                OrderedDict[str, nn.Module](
-                    conv1=nn.Conv2d(depth, first, _KERNEL),
-                    relu1=nn.ReLU(),
-                    pool1=nn.MaxPool2d(_POOL),
-                    conv2=nn.Conv2d(first, second, _KERNEL),
-                    relu2=nn.ReLU(),
-                    pool2=nn.MaxPool2d(_POOL),
-                    flatten=nn.Flatten(),
+                two_convolutions(depth, self.channels, _KERNEL)
+                | OrderedDict[str, nn.Module](
                     fc1=nn.Linear(flat, _HIDDEN[0]),
                     relu3=nn.ReLU(),
                     fc2=nn.Linear(*_HIDDEN),
@@ -66,20 +52,12 @@ class Params(ModelParams):
                 )
             )
 
-        return functional_net(
-            "fedcka_cnn",
+        return net_of(
+            self,
             body,
             shape,
             classes,
-            width=_PROJECTION[-1],
-            head_bias=self.head_bias,
+            _PROJECTION[-1],
             layers=("relu1", "relu2", "relu3", "relu4", "relu5", "projection2"),
-            stage=("pool1", "conv2", "relu2"),
+            stage=SECOND_CONVOLUTION,
         )
-
-
-def _left(size: int) -> int:
-    """The size after both convolutions and poolings."""
-    for _ in range(2):
-        size = (size - _KERNEL + 1) // _POOL
-    return size

@@ -10,9 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from edgefl.models._layers import STEMS, Variants, first_convolution, renormalised
+from edgefl.models._layers import STEMS, Variants, first_convolution, net_of, renormalised
 from edgefl.protocol import Net
-from edgefl.protocol.modules import functional_net
 from edgefl.protocol.vision import torchvision
 
 _STEM, _LAST = 64, 1024
@@ -37,17 +36,16 @@ class Params(Variants):
             if not pooled:
                 network.maxpool1 = nn.Identity()
             network.dropout = nn.Identity()
-            renormalised(network, self, "googlenet", _COMMON)
+            renormalised(network, self, _COMMON)
             network.fc = self.layer(_LAST)
             made: nn.Module = network
             return made
 
-        return functional_net(
-            "googlenet",
+        return net_of(
+            self,
             body,
             shape,
             classes,
-            width=self.width(_LAST),
-            head_bias=self.head_bias,
+            self.width(_LAST),
             layers=("conv1", "conv2", "conv3", *(f"inception{name}" for name in _INCEPTIONS)),
         )

@@ -12,9 +12,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from edgefl.models import ModelParams
-from edgefl.models._layers import Width
+from edgefl.models._layers import Width, net_of
 from edgefl.protocol import Net
-from edgefl.protocol.modules import functional_net
 
 
 class Params(ModelParams):
@@ -28,9 +27,7 @@ class Params(ModelParams):
         def body() -> nn.Module:
             return _Lstm(shape[0] * shape[1], self.hidden)
 
-        return functional_net(
-            "lstm", body, shape, classes, width=self.hidden, head_bias=self.head_bias, layers=("inputs",)
-        )
+        return net_of(self, body, shape, classes, self.hidden, layers=("inputs",))
 
 
 class _Lstm(nn.Module):

@@ -9,9 +9,8 @@ from pydantic import Field
 from torch import nn
 
 from edgefl.models import ModelParams
-from edgefl.models._layers import Width
+from edgefl.models._layers import Width, net_of
 from edgefl.protocol import Net
-from edgefl.protocol.modules import functional_net
 
 
 class Params(ModelParams):
@@ -37,13 +36,12 @@ class Params(ModelParams):
                 layers.add_module(f"relu{number}", nn.ReLU())
             return layers
 
-        return functional_net(
-            "mlp",
+        return net_of(
+            self,
             body,
             shape,
             classes,
-            width=widths[-1],
-            head_bias=self.head_bias,
+            widths[-1],
             layers=tuple(f"relu{number + 1}" for number in range(last)),
             stage=(f"relu{last - 1}" if last > 1 else "flatten", f"fc{last}", f"relu{last}") if last else (),
         )

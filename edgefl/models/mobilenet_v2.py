@@ -11,9 +11,8 @@ from __future__ import annotations
 from pydantic import Field
 from torch import nn
 
-from edgefl.models._layers import StemName, Variants, first_convolution, norm_layer
+from edgefl.models._layers import StemName, Variants, first_convolution, net_of, norm_layer
 from edgefl.protocol import Net
-from edgefl.protocol.modules import functional_net
 from edgefl.protocol.vision import torchvision
 
 _STEM = 32
@@ -36,7 +35,7 @@ class Params(Variants):
 
         Raises a ``UserError`` if the groups do not divide 8, the widths' greatest common divisor.
         """
-        norm = norm_layer("mobilenet_v2", self.norm, self.groups, _COMMON)
+        norm = norm_layer(self, _COMMON)
         models = torchvision().models
         first, second = _STRIDES[self.stem]
         # expansion, channels, repeats, stride of the first repeat (SphereFed, Table 14)
@@ -60,12 +59,11 @@ class Params(Variants):
             network.classifier = self.layer(_LAST)
             return network
 
-        return functional_net(
-            "mobilenet_v2",
+        return net_of(
+            self,
             body,
             shape,
             classes,
-            width=self.width(_LAST),
-            head_bias=self.head_bias,
+            self.width(_LAST),
             layers=tuple(f"features.{number}" for number in range(19)),
         )

@@ -20,11 +20,10 @@ from types import ModuleType
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
 from torch import nn
 
 from edgefl.core.catalogue import user_file
-from edgefl.core.errors import UserError, in_one_line, nearest
+from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
 from edgefl.core.files import atomically, cache_folder
 from edgefl.core.user_code import LOADED, explained
 from edgefl.models import ModelParams
@@ -47,11 +46,8 @@ def _source(text: str) -> str:
     except Exception:  # noqa: BLE001 - importing the package may raise anything
         known = False
     if not known:
-        context = {
-            "what": f"no module {text!r}",
-            "hint": "give a Python file, such as my.py, or a library's module, such as torchvision.models",
-        }
-        raise PydanticCustomError("unknown_name", "{what}", context)
+        hint = "give a Python file, such as my.py, or a library's module, such as torchvision.models"
+        raise UnknownNameError(f"no module {text!r}", hint=hint)
     return text
 
 

@@ -14,4 +14,4 @@ class Params(Variants):
     """The variants of ResNet-10."""
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        return resnet("resnet10", self, shape, classes, block="BasicBlock", repeats=(1, 1, 1, 1))
+        return resnet(self, shape, classes, block="BasicBlock", repeats=(1, 1, 1, 1))

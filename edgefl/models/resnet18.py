@@ -15,4 +15,4 @@ class Params(Variants):
     """The variants of ResNet-18."""
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        return resnet("resnet18", self, shape, classes, block="BasicBlock", repeats=(2, 2, 2, 2))
+        return resnet(self, shape, classes, block="BasicBlock", repeats=(2, 2, 2, 2))

@@ -11,4 +11,4 @@ class Params(Variants):
     """The variants of ResNet-34."""
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        return resnet("resnet34", self, shape, classes, block="BasicBlock", repeats=(3, 4, 6, 3))
+        return resnet(self, shape, classes, block="BasicBlock", repeats=(3, 4, 6, 3))

@@ -14,4 +14,4 @@ class Params(Variants):
     """The variants of ResNet-50."""
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        return resnet("resnet50", self, shape, classes, block="Bottleneck", repeats=(3, 4, 6, 3))
+        return resnet(self, shape, classes, block="Bottleneck", repeats=(3, 4, 6, 3))

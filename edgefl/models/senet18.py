@@ -27,6 +27,4 @@ class Params(Variants):
             squeeze = torchvision().ops.SqueezeExcitation(width := block.conv2.out_channels, width // _RATIO)
             block.bn2 = nn.Sequential(block.bn2, squeeze)
 
-        return resnet(
-            "senet18", self, shape, classes, block="BasicBlock", repeats=(2, 2, 2, 2), change=excited
-        )
+        return resnet(self, shape, classes, block="BasicBlock", repeats=(2, 2, 2, 2), change=excited)

@@ -10,9 +10,8 @@ from typing import Any
 from pydantic import Field
 from torch import nn
 
-from edgefl.models._layers import STEMS, Variants, Width, first_convolution, renormalised
+from edgefl.models._layers import STEMS, Variants, Width, first_convolution, net_of, renormalised
 from edgefl.protocol import Net
-from edgefl.protocol.modules import functional_net
 from edgefl.protocol.vision import torchvision
 
 _STEM, _LAST = 24, 1024
@@ -38,18 +37,17 @@ class Params(Variants):
             network.conv1[0] = first_convolution(shape[0], _STEM, 3, stride)
             if not pooled:
                 network.maxpool = nn.Identity()
-            renormalised(network, self, "shufflenet_v2", _COMMON)
+            renormalised(network, self, _COMMON)
             network.fc = self.layer(_LAST)
             made: nn.Module = network
             return made
 
-        return functional_net(
-            "shufflenet_v2",
+        return net_of(
+            self,
             body,
             shape,
             classes,
-            width=self.width(_LAST),
-            head_bias=self.head_bias,
+            self.width(_LAST),
             layers=(
                 "conv1",
                 *(

@@ -13,9 +13,8 @@ from pydantic import Field
 from torch import nn
 
 from edgefl.models import ModelParams
-from edgefl.models._layers import NormName, Width, norm_layer
+from edgefl.models._layers import NormName, Width, net_of, norm_layer
 from edgefl.protocol import Net
-from edgefl.protocol.modules import functional_net
 
 # channels and stride of each convolution
 _LAYERS = ((32, 1), (64, 2), (64, 2), (64, 1), (128, 2), (128, 1), (256, 2))
@@ -37,7 +36,7 @@ class Params(ModelParams):
         Raises a ``UserError`` if the groups do not divide 32, the smallest width.
         """
         last = len(_LAYERS)
-        norm = norm_layer("spherefed_convnet", self.norm, self.groups, _COMMON)
+        norm = norm_layer(self, _COMMON)
         # Four strides of 2, each rounding up.
         width = _LAYERS[-1][0] * ceil(shape[1] / 16) * ceil(shape[2] / 16)
 
@@ -54,13 +53,12 @@ class Params(ModelParams):
             layers.add_module("flatten", nn.Flatten())
             return layers
 
-        return functional_net(
-            "spherefed_convnet",
+        return net_of(
+            self,
             body,
             shape,
             classes,
-            width=width,
-            head_bias=self.head_bias,
+            width,
             layers=tuple(f"relu{number + 1}" for number in range(last)),
             stage=(f"relu{last - 1}", f"conv{last}", f"norm{last}", f"relu{last}"),
         )

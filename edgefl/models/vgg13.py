@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from torch import nn
 
-from edgefl.core.errors import UserError
-from edgefl.models._layers import Normalised, norm_layer
+from edgefl.models._layers import Normalised, check_size, net_of, norm_layer
 from edgefl.protocol import Net
-from edgefl.protocol.modules import functional_net
 
 _STAGES = (64, 128, 256, 512, 512)
 _SHRINKS = 2 ** (len(_STAGES) - 1)
@@ -24,13 +22,8 @@ class Params(Normalised):
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
         """Raises a ``UserError`` for images smaller than 16x16, or groups that do not divide 64."""
         depth, height, width = shape
-        if min(height, width) < _SHRINKS:
-            raise UserError(
-                f"vgg13 needs images of at least {_SHRINKS}x{_SHRINKS} pixels, not {height}x{width}",
-                where="model vgg13",
-                hint="use mlp, or a dataset of larger images",
-            )
-        norm = norm_layer("vgg13", self.norm, self.groups, _STAGES[0])
+        check_size(self, shape, _SHRINKS)
+        norm = norm_layer(self, _STAGES[0])
 
         def body() -> nn.Module:
             layers, inputs = nn.Sequential(), depth
@@ -48,12 +41,11 @@ class Params(Normalised):
             layers.add_module("fc", self.layer(_STAGES[-1]))
             return layers
 
-        return functional_net(
-            "vgg13",
+        return net_of(
+            self,
             body,
             shape,
             classes,
-            width=self.width(_STAGES[-1]),
-            head_bias=self.head_bias,
+            self.width(_STAGES[-1]),
             layers=tuple(f"relu{stage}{place}" for stage in range(1, len(_STAGES) + 1) for place in (1, 2)),
         )

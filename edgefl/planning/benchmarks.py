@@ -16,7 +16,7 @@ from edgefl.core.devices import Board, DType
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.optimizers import Optimizer
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.params import Strict
+from edgefl.core.params import Count, Strict
 from edgefl.core.sourced import sourced
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -33,7 +33,6 @@ _LEAST_RANKED = 3
 # The default of what a row has from its file.
 _IN_FILE: Any = None
 
-Count = Annotated[int, Field(gt=0)]
 Text = Annotated[str, Field(min_length=1)]
 Status = Literal["measured", "derived"]
 Library = Literal["torchvision", "edgefl", "published"]

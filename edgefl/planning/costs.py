@@ -18,7 +18,6 @@ from edgefl.core.link import Link
 from edgefl.core.merging import MergeCost
 from edgefl.core.plan import Prices
 from edgefl.core.scenario import Scenario
-from edgefl.core.totals import total
 from edgefl.planning.dealing import dealt
 
 Row: TypeAlias = Mapping[str, Any]
@@ -37,7 +36,8 @@ def within(row: Row, name: str) -> Interval:
 
 def added(rows: Sequence[Row], names: Iterable[str]) -> dict[str, Any]:
     """Figures of rows added up, with their bounds; unknown if one is."""
-    found = {name: total(*(row[name] for row in rows)) for name in names}
+    columns = {name: [row[name] for row in rows] for name in names}
+    found = {name: None if None in column else sum(column) for name, column in columns.items()}
     return {**found, "intervals": {name: together(within(row, name) for row in rows) for name in found}}
 
 
@@ -91,8 +91,8 @@ class Profile:
     long rounds take; and what was ``measured`` here, see ``edgefl.planning.profile``.
 
     A row of ``prices`` is such an exchange on a device: ``down_s``, ``work_s``, ``up_s``, in ``seconds`` all;
-    of ``work_s``, what arithmetic, memory and launches bound; joules by stage, as of ``Energy``, in all, and
-    as a share of a full battery; the peak in the device's number type, its share of usable memory, and if
+    of ``work_s``, what arithmetic, memory and launches bound; joules, ``price.ENERGIES`` and in all, and as
+    a share of a full battery; the peak in the device's number type, its share of usable memory, and if
     that suffices. ``unknown`` is why there is no price, ``launch`` how well the device's launch overhead is
     known: its status, or "none".
 

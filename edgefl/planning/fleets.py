@@ -9,7 +9,7 @@ from typing import Any, cast
 from edgefl.core import catalogue, inheriting
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.components import as_its_file
-from edgefl.core.devices import WIDTHS, Board, DType, board_of
+from edgefl.core.devices import WIDTHS, AnyBoard, Board, DType
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import Mistakes, UserError, in_one_line, nearest
 from edgefl.core.fleet import Fleet
@@ -26,7 +26,7 @@ ALL = "all"
 
 def device(name: str, *, where: str = "") -> Board:
     """A device by name; a ``UserError`` if no file has the name, or the file is wrong."""
-    return device_of(inheriting.document(catalogue.find("devices", name, where=where).path))
+    return device_of(Document.read(catalogue.find("devices", name, where=where).path))
 
 
 def device_of(own: Document) -> Board:
@@ -35,9 +35,9 @@ def device_of(own: Document) -> Board:
     Raises:
         UserError: the file, or one that it is like, is wrong.
     """
-    document = inheriting.device(own, str(own.place(["like"])))
+    document = inheriting.inherited("devices", own, str(own.place(["like"])))
     try:
-        found = board_of({"title": Path(own.file).stem, **document.data}, document)
+        found: Board = validate(AnyBoard, {"title": Path(own.file).stem, **document.data}, document)
     except UserError as error:
         if (like := own.data.get("like")) and not error.hint:
             error.hint = f"keys left out are {like}'s; null removes one"
@@ -48,7 +48,7 @@ def device_of(own: Document) -> Board:
 def profile(name: str, *, where: str = "") -> Fleet:
     """A fleet by name, as in its file; a ``UserError`` if no file has the name, or the file is wrong."""
     file = Document.read(catalogue.find("profiles", name, where=where).path)
-    document = inheriting.fleet(file, file.file)
+    document = inheriting.inherited("profiles", file, file.file)
     fleet = inheriting.attributed(validate(Fleet, document.data, document), document)
     if carbon := carbon_of(fleet, document):
         fleet = with_carbon(fleet, inheriting.attributed(carbon, document.inside()["carbon"]))

@@ -26,7 +26,7 @@ from edgefl.core.scenario import LearningSpec, Wire
 from edgefl.core.training import LocalTraining
 from edgefl.core.user_code import defined_at, is_users, returned
 from edgefl.core.yamls import Document
-from edgefl.data import Arrays, Labels, Source, Spec, channels_last
+from edgefl.data import Arrays, Labels, Source, Spec
 from edgefl.data.augmentations import Augmentation
 from edgefl.data.batching import Augment
 from edgefl.data.federation import Federation, drawn_public, federate, public_images, sized
@@ -131,7 +131,7 @@ class DataAccess:
         if wanted and found.labels is None:
             try:
                 spec, arrays = source.read(self.folder, download=training and self.download)
-                found = Content(spec, channels_last(arrays), None)
+                found = Content(spec, arrays, None)
             except DataError:
                 if training or self.folder is not None:
                     raise
@@ -286,11 +286,11 @@ def _method(
     base: Any = dict(component).get("base")
 
     def build_base(inner: Net) -> Method:
-        if type(base) in {type(None), Component}:
+        if not isinstance(base, MethodParams):
             raise UserError(
                 f"{component.name} calls site.base, and its Params have no base of AnyMethod",
                 where=str(defined_at(component.build) or file_of(component)),
-                hint='add base: AnyMethod = Component(name="fedavg")',
+                hint='add base: AnyMethod = "fedavg"',
             )
         return _method(base, document, [*path, "base"], inner, local, federation)
 

@@ -155,8 +155,7 @@ def planned(
     clients = deal(scenario, fleet, devices, learning)
     clients, limits, each = lengths(learning, document, clients, fleet, devices, traces)
     table, refused = prices(learning, clients, limits, fleet, devices, traces)
-    admitted = clients.admitted.copy()
-    admitted[[refusal.client for refusal in refused]] = False
+    admitted = ~np.isin(clients.kind, list(refused))
     clients = replace(clients, admitted=admitted)
     server_ = server_work(draft, learning, ground.server)
     found = Plan(

@@ -13,7 +13,7 @@ from edgefl.core.clients import Clients
 from edgefl.core.cost import Trace
 from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet
-from edgefl.core.plan import Prices, Refusal, refusals_of
+from edgefl.core.plan import Prices, Refusal
 from edgefl.core.price import in_dtype
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_sizes
@@ -99,8 +99,8 @@ def prices(
     fleet: Fleet,
     devices: Mapping[str, Board],
     known: dict[str, tuple[Trace, ...]],
-) -> tuple[tuple[Prices, ...], tuple[Refusal, ...]]:
-    """Every exchange's prices by kind of client, and each refused client's refusal.
+) -> tuple[tuple[Prices, ...], dict[int, Refusal]]:
+    """Every exchange's prices by kind of client, and the refusals, by kind.
 
     A client that cannot do an exchange is refused before pricing and gets no times, so a number that is
     unknown for its device raises no error. ``limits`` has for each exchange the most steps of each kind of
@@ -113,7 +113,7 @@ def prices(
     works = worked(learning, kinds, known, limits)
     refused = refusals(works, kinds, devices)
     table = tuple(priced(work, kinds, fleet.links, pricers, refused) for work in works)
-    return table, refusals_of(clients, refused)
+    return table, refused
 
 
 def refusals(
@@ -130,5 +130,5 @@ def refusals(
             room, reason = device.usable_memory_bytes, device.refusal(cost.work, dtype)
             if kind not in refused and (reason or (room is not None and needs > room)):
                 has = None if room is None else int(room)
-                refused[kind] = Refusal(-1, name, work.about["exchange"], needs, has, cost.peak, reason)
+                refused[kind] = Refusal(name, work.about["exchange"], needs, has, cost.peak, reason)
     return refused

@@ -35,7 +35,7 @@ from edgefl.core.host import machine_title
 from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.plan import Plan
-from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between, in_dtype, times
+from edgefl.core.price import ENERGIES, Demand, above_idle_between, in_dtype, times
 from edgefl.core.scenario import LearningSpec, TaskSpec
 from edgefl.core.totals import known
 from edgefl.core.units import show_bytes
@@ -225,11 +225,11 @@ def _alone(demand: Demand) -> dict[str, Any]:
     """Seconds and joules of a job alone, at full speed; NaN for unknown ones."""
     down_s, work_s, up_s, energy = demand.down_s, demand.work_s, demand.up_s, demand.energy()
     seconds = {"down_s": down_s, "work_s": work_s, "up_s": up_s, "seconds": down_s + work_s + up_s}
-    return {**seconds, **energy._asdict(), "joules": energy.joules}
+    return {**seconds, **energy, "joules": sum(energy.values())}
 
 
 _BOUND_BY = ("compute_bound_s", "memory_bound_s", "launch_bound_s")
-_FIGURES = ("down_s", "work_s", "up_s", "seconds", *_BOUND_BY, *Energy._fields, "joules", "battery_share")
+_FIGURES = ("down_s", "work_s", "up_s", "seconds", *_BOUND_BY, *ENERGIES, "joules", "battery_share")
 
 
 def _priced(ends: Sequence[Demand], pricer: Pricer, cost: Cost) -> dict[str, Any]:
@@ -241,8 +241,7 @@ def _priced(ends: Sequence[Demand], pricer: Pricer, cost: Cost) -> dict[str, Any
         each["battery_share"] = each["joules"] / capacity_j if capacity_j else None
     here, cheap, costly = found
     if not here == cheap == costly:
-        works = (WorkingDraw(one.work_s, one.compute_w, one.idle_w) for one in ends[1:])
-        cheap["compute_j"], costly["compute_j"] = above_idle_between(*works)
+        cheap["compute_j"], costly["compute_j"] = above_idle_between(*ends[1:])
     return {**dict(zip(_BOUND_BY, pricer.time(cost), strict=True)), **_bounded(here, cheap, costly)}
 
 
@@ -285,7 +284,11 @@ def _part_prices(
             found.append({**seconds, "seconds": whole, "joules": joules})
         memory = {"memory_bytes": in_dtype(one.memory_bytes, pricer.dtype)}
         yield {"what": one.what, "part": one.name, **_bounded(*found), **memory}
-    for part, lasts, takes in (("download", "down_s", 0), ("upload", "up_s", 2), (_TAIL, "", 3)):
+    for part, lasts, takes in (
+        ("download", "down_s", "receive_j"),
+        ("upload", "up_s", "transmit_j"),
+        (_TAIL, "", "tail_j"),
+    ):
         found = []
         for demand in ends:
             lasts_s = getattr(demand, lasts) if lasts else 0.0

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from edgefl.core.devices import Board, board_of
+from edgefl.core.devices import AnyBoard, Board
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.plan import Plan
 from edgefl.core.validation import validate
-from edgefl.store import Reader, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import Reader
 
 
 class Recorded(NamedTuple):
@@ -31,13 +32,12 @@ def recorded(reader: Reader) -> Recorded:
 @lru_cache(maxsize=1)
 def recorded_devices(reader: Reader) -> Mapping[str, Board]:
     """A run's devices, by name; a ``UserError`` if ``plan.yaml`` is damaged, or a device's kind is gone."""
-    document = reader.document()
-    return {
-        name: board_of(data, document, ["devices", name]) for name, data in document.data["devices"].items()
-    }
+    document = reader.document
+    devices = document.data["devices"].items()
+    return {name: validate(AnyBoard, data, document, ["devices", name]) for name, data in devices}
 
 
 def recorded_fleet(reader: Reader) -> Fleet:
     """The fleet that a run was planned of, with its links; a ``UserError`` if ``plan.yaml`` is damaged."""
-    document = reader.document()
+    document = reader.document
     return validate(Fleet, document.data["fleet"], document, ["fleet"])

@@ -31,7 +31,8 @@ from edgefl.planning.plan import Ground, Planned, check_server, ground_of, plann
 from edgefl.planning.pricing import trace_key
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
 from edgefl.protocol.codecs import Codec
-from edgefl.store import Reader, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import Reader
 
 # In the table meta of a replay: where its learning comes from.
 REPLAYED = "replayed"
@@ -47,7 +48,7 @@ def learning_of(reader: Reader, access: DataAccess) -> Learning:
     Raises:
         UserError: the run is damaged, or a component or data that it names are gone or have changed.
     """
-    resolved, data_dir = reader.resolved(), reader.meta.get("data_dir")
+    resolved, data_dir = reader.document.data, reader.meta.get("data_dir")
     if access.folder is None and isinstance(data_dir, str) and Path(data_dir).is_dir():
         access = DataAccess(Path(data_dir), download=access.download, need=access.need)
     spec, document = LearningSpec.of_resolved(resolved["scenario"], f"{reader.folder.name}/plan.yaml")
@@ -67,7 +68,7 @@ def federation_of(reader: Reader, task: TaskSpec) -> Federation:
     The numbers of samples, all in all and by class as far as the run has them; images and labels there are
     none, and public images are zeros. A damaged run is a ``UserError``.
     """
-    resolved, spec = reader.resolved(), Spec(**reader.meta["data"])
+    resolved, spec = reader.document.data, Spec(**reader.meta["data"])
     rows = reader.arrays(
         "SELECT samples, test_samples FROM fleet JOIN kinds USING (kind) ORDER BY client",
         samples=np.int64,
@@ -117,7 +118,7 @@ def replanned(reader: Reader, overrides: Sequence[Override], name: str) -> Repla
                 where=override.where,
                 hint=f"it can change {can}; for others run the scenario",
             )
-    resolved = reader.resolved()
+    resolved = reader.document.data
     kept: dict[str, Any] = {key: reader.meta[key] for key in ("published", "scale") if key in reader.meta}
     settings = {**as_given(resolved["scenario"]), "name": name, **kept}
     changed = [override.keys for override in overrides if override.keys[0] == "fleet"]
@@ -143,7 +144,7 @@ def learned_wire(reader: Reader) -> Wire:
 
     A damaged run is a ``UserError``.
     """
-    document = replace(reader.document(), context=RESOLVED)
+    document = replace(reader.document, context=RESOLVED)
     replayed = reader.meta.get(REPLAYED)
     wire = replayed["wire"] if replayed else document.data["scenario"]["wire"]
     return validate(Wire, wire, document, ["scenario", "wire"])

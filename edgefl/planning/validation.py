@@ -17,13 +17,13 @@ import numpy as np
 
 from edgefl.compute.steps import forward_pass, training_step
 from edgefl.core import catalogue
-from edgefl.core.corners import Corner, at_corner, has_interval
+from edgefl.core.corners import at_corners, has_interval
 from edgefl.core.cost import Work
 from edgefl.core.devices import Board
 from edgefl.core.devices.roofline import EfficiencyByClass
 from edgefl.core.errors import UserError, in_one_line
 from edgefl.core.notes import note
-from edgefl.core.price import WorkingDraw, above_idle_between
+from edgefl.core.price import Demand, above_idle_between, times
 from edgefl.core.sourced import replaced, sourced
 from edgefl.core.totals import known
 from edgefl.core.yamls import text_of
@@ -62,7 +62,7 @@ class Sample(NamedTuple):
     measured: float
 
 
-Predict: TypeAlias = Callable[[Sample], WorkingDraw]
+Predict: TypeAlias = Callable[[Sample], Demand]
 
 
 def validation(
@@ -183,8 +183,8 @@ class _Judge:
         self.samples: list[Sample] = []
         self._name, self._board = source.benchmark.board, source.board
         self._predict, self._again = _predictor(self._name, self._board), cache(self._refitted)
-        ends = [at_corner(self._board, corner) for corner in Corner] if has_interval(self._board) else []
-        self._corners = [_predictor(self._name, end) for end in ends]
+        corners = at_corners(self._board) if has_interval(self._board) else ()
+        self._corners = [_predictor(self._name, corner) for corner in corners]
 
     def compared(self, sample: Sample) -> Compared:
         row = sample.row
@@ -234,7 +234,7 @@ class _Judge:
         if sample.quantity == "energy" and sample.file.energy_of == "above idle":
             if low and high:
                 return above_idle_between(low, high)
-            return None, known(high.joules) if high else None
+            return None, known(high.working_j) if high else None
         return _figure(low, sample), _figure(high, sample)
 
     def _refitted(self, network: str, numbers: frozenset[str]) -> Predict:
@@ -272,27 +272,28 @@ def _predictor(name: str, board: Board) -> Predict:
     """Predicts samples on a board; remembers its clocks, and these their kernels' times."""
     clock = cache(lambda dtype, inference: board.clock(name, dtype, inference=inference))
 
-    def predict(sample: Sample) -> WorkingDraw:
+    def predict(sample: Sample) -> Demand:
         timed = clock(sample.file.dtype, sample.file.measures == INFERENCE)
-        return WorkingDraw.of(board.power, timed.time(sample.work))
+        return Demand.working(timed.time(sample.work), board.power)
 
     return predict
 
 
-def _bound(predict: Predict, sample: Sample) -> WorkingDraw | None:
+def _bound(predict: Predict, sample: Sample) -> Demand | None:
     try:
         return predict(sample)
     except UserError:  # a number without a bound on this side
         return None
 
 
-def _figure(working: WorkingDraw | None, sample: Sample) -> float | None:
+def _figure(working: Demand | None, sample: Sample) -> float | None:
     """Its seconds or joules; None if they are unknown."""
     if working is None:
         return None
     if sample.quantity == "time":
-        return working.seconds
-    return known(working.above_idle_j if sample.file.energy_of == "above idle" else working.joules)
+        return float(working.work_s)
+    of_work_j = times(working.compute_w, working.work_s)
+    return known(of_work_j if sample.file.energy_of == "above idle" else working.working_j)
 
 
 def _comparisons(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from edgefl.protocol.nets import Carry, Net, Predictor
 from edgefl.protocol.training import GradientStep, Objective, sgd, trainer
 from edgefl.protocol.trees import BUFFERS, Payload, Tree, weighted_mean
-from edgefl.protocol.values import Arrival, Ctx, Exchange, Fold, Method, Phase, Site
+from edgefl.protocol.values import TRAIN, Arrival, Ctx, Exchange, Fold, Method, Phase, Site
 
 
 def local_training(site: Site, objective: Objective) -> Phase:
     """The scenario's local training on single views of the training data."""
-    return Phase("train", sgd(objective, site.local.optimizer, site.net.trained), site.local.passes)
+    return Phase(TRAIN, sgd(objective, site.local.optimizer, site.net.trained), site.local.passes)
 
 
 def averaging(
@@ -21,7 +20,6 @@ def averaging(
     *phases: Phase,
     shared: Sequence[str],
     own: Sequence[str] = (),
-    neutral: Mapping[str, Any] | None = None,
 ) -> Method:
     """A method with local training and averaging of shared parts.
 
@@ -64,10 +62,9 @@ def averaging(
     return Method(
         server=lambda initial: {part: initial[part] for part in shared},
         client=lambda initial: {part: initial[part] for part in kept} if kept else None,
-        exchanges=(Exchange("train", down, fold, merge, stateful=trains_kept),),
+        exchanges=(Exchange(TRAIN, down, fold, merge, stateful=trains_kept),),
         global_model=None if kept else (lambda server: personal(server, None)),
         personal_model=personal,
-        neutral=neutral,
     )
 
 

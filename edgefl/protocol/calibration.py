@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import torch
-from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.errors import UserError
@@ -31,21 +31,9 @@ from edgefl.protocol.training import add_product
 from edgefl.protocol.trees import Payload, Tree, identical
 from edgefl.protocol.values import Arrival, Ctx, Exchange, Method, When
 
-
-def _calibration(value: Any) -> Any:
-    if value not in _WORDS and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise ValueError(f"calibrate must be {', '.join(_WORDS)} or a number of rounds, not {value!r}")
-    return value
-
-
 _PERSONAL = ("personal", "personal_sgd")
-_WORDS = ("once", "never", *_PERSONAL)
 
-Calibration: TypeAlias = Annotated[
-    Literal["once", "never", "personal", "personal_sgd"] | int,
-    PlainValidator(_calibration),
-    WithJsonSchema({"anyOf": [{"enum": list(_WORDS)}, {"type": "integer", "exclusiveMinimum": 0}]}),
-]
+Calibration: TypeAlias = Literal["once", "never", "personal", "personal_sgd"] | Annotated[int, Field(gt=0)]
 """When a head is calibrated, and whose: see ``calibrated``."""
 
 OWN = "calibrated"
@@ -123,7 +111,7 @@ def calibrated(base: Method, net: Net, local: LocalTraining, calibrate: Calibrat
     if calibrate == "never":
         return base
     if calibrate == "personal_sgd":
-        return _with_own_head(base, net, _tuning(base, net, local))
+        return with_own_model(base, net, OWN, ["head"], _tuning(base, net, local))
     width, classes = net.feature_width, net.classes
     phase = gathering(net, "calibrate", _add)
     shapes = {"u": (width, classes), "v": (width, width)}
@@ -138,7 +126,7 @@ def calibrated(base: Method, net: Net, local: LocalTraining, calibrate: Calibrat
 
     if calibrate == "personal":
         solving = collection(net, phase, shapes, own, unchanged, When("end"), stateful=True)
-        return _with_own_head(base, net, solving)
+        return with_own_model(base, net, OWN, ["head"], solving)
     when = When("end") if calibrate == "once" else When("round", every=calibrate)
     return delivered(
         base, net, collection(net, phase, shapes, lambda gram, _: ({"gram": gram}, None), merge, when)
@@ -177,10 +165,6 @@ def _head(net: Net, u: Tensor, v: Tensor, ridge: float, dtype: torch.dtype) -> T
     weight = solve(u, v, ridge, dtype).to(dtype)
     names = net.parts()["head"]
     return {name: weight if name == "weight" else weight.new_zeros(net.classes) for name in names}
-
-
-def _with_own_head(base: Method, net: Net, exchange: Exchange) -> Method:
-    return with_own_model(base, net, OWN, ["head"], exchange)
 
 
 def _tuning(base: Method, net: Net, local: LocalTraining) -> Exchange:

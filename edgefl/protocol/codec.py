@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,6 +16,11 @@ from edgefl.core.user_code import raised_at, returned, traced
 from edgefl.protocol.codecs import Codec
 from edgefl.protocol.trees import Payload, identical, leaves, nbytes, shapes, tree_map, unstacked
 
+E = TypeVar("E", bound=EdgeflError)
+_SIZELESS = (
+    "time is known before training, when tensors have no values: have the codec pad its messages to a size "
+    "that does not depend on them"
+)
 # How many payloads are coded together at most, and up to which size.
 _TOGETHER = 64
 _SMALL_BYTES = 1 << 20
@@ -63,19 +68,18 @@ class Channel:
                 raise self._sizeless(f"sizes() returned {kind} for the part {part!r}, not a number of bytes")
         return dict(found)
 
-    def _place(self, error: BaseException | None) -> str:
-        """The scenario's line, and the codec's file, with the line that raised an error."""
+    def _told(self, failure: type[E], what: str, hint: str, error: BaseException | None = None) -> E:
+        """An error at the scenario's line and the codec's file, with the line in it that raised one."""
         place = None if error is None else raised_at(error)
-        return f"{self.where}; {place or file_of(self.codec)}"
+        where = f"{self.where}; {place or file_of(self.codec)}"
+        return traced(failure(f"the codec {self.codec.name!r} {what}", where=where, hint=hint), error)
 
     def _sizeless(self, why: str, error: BaseException | None = None) -> UserError:
-        told = UserError(
-            f"the codec {self.codec.name!r} cannot size a payload from shapes and types alone: {why}",
-            where=self._place(error),
-            hint="time is known before training, when tensors have no values: have the codec pad its "
-            "messages to a size that does not depend on them",
-        )
-        return traced(told, error)
+        what = f"cannot size a payload from shapes and types alone: {why}"
+        return self._told(UserError, what, _SIZELESS, error)
+
+    def _failed(self, why: str, error: BaseException | None = None) -> RunError:
+        return self._told(RunError, f"fails: {why}", "see docs/extending.md for what a codec must do", error)
 
     def carried(self, payload: Payload, reference: Payload | None = None) -> Payload:
         """What the receiver has after decoding; a payload without tensors is not coded.
@@ -141,14 +145,6 @@ class Channel:
         if self._last is None or not identical(self._last[0], payload):
             self._last = payload, self.carried(payload)
         return self._last[1]
-
-    def _failed(self, why: str, error: BaseException | None = None) -> RunError:
-        told = RunError(
-            f"the codec {self.codec.name!r} fails: {why}",
-            where=self._place(error),
-            hint="see docs/extending.md for what a codec must do",
-        )
-        return traced(told, error)
 
 
 def _stackable(payloads: Sequence[Payload], references: Sequence[Payload | None]) -> bool:

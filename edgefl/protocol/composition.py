@@ -7,21 +7,18 @@ does not know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
 from edgefl.protocol.aggregation import starting
 from edgefl.protocol.nets import Carry, Net
 from edgefl.protocol.trees import Payload, Tree, leaves, rebuild, zeros
-from edgefl.protocol.values import Arrival, Ctx, Exchange, Method, Phase
+from edgefl.protocol.values import TRAIN, Arrival, Ctx, Method, Phase
 
 Start: TypeAlias = Callable[[Carry, Payload, Tree | None, Ctx], Carry]
 Arrivals: TypeAlias = Sequence[Arrival]
-
-_TRAIN = "train"
 
 
 def extended(
@@ -58,48 +55,17 @@ def extended(
     Raises:
         UserError: the base has no such exchange, or a part of this name already.
     """
-    names = [each.name for each in base.exchanges]
-    if _TRAIN not in names:
+    train = next((each for each in base.exchanges if each.name == TRAIN), None)
+    if train is None:
         raise UserError(
-            f"{name} needs a base that has the exchange {_TRAIN!r}; this one has {', '.join(names)}",
+            f"{name} needs a base that has the exchange {TRAIN!r}; this one has "
+            + ", ".join(each.name for each in base.exchanges),
             hint="choose another base, such as fedavg",
         )
-    changed = _extended(
-        base.exchanges[names.index(_TRAIN)], name, down, start, phases, finish, arrivals, merge
-    )
-    changed = replace(
-        changed,
-        stateful=changed.stateful or client is not None,
-        confirmed=(*changed.confirmed, name) if confirmed else changed.confirmed,
-        stale=changed.stale and stale,
-    )
-    return replace(
-        base,
-        server=base.server
-        if server is None
-        else lambda initial: beside(base.server(initial), name, server(initial)),
-        client=base.client
-        if client is None
-        else lambda initial: beside(base.client(initial) or {}, name, client(initial)),
-        exchanges=tuple(changed if each.name == _TRAIN else each for each in base.exchanges),
-        neutral=None,
-    )
-
-
-def _extended(
-    base: Exchange,
-    name: str,
-    down: Callable[[Tree, int], Payload] | None,
-    start: Start | None,
-    phases: Sequence[Phase],
-    finish: Callable[[Carry, Ctx], tuple[Payload | None, Tree | None]] | None,
-    arrivals: Callable[[Tree, Arrivals], Arrivals] | None,
-    merge: Callable[[Tree, Tree, Arrivals], Tree] | None,
-) -> Exchange:
-    work = base.work
+    work = train.work
 
     def sent(server: Tree, to: int) -> Payload:
-        payload = base.down(server, to)
+        payload = train.down(server, to)
         return payload if down is None else beside(payload, name, down(server, to))
 
     def started(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
@@ -114,11 +80,28 @@ def _extended(
         return upload, state if kept is None else beside(state or {}, name, kept)
 
     def merged(server: Tree, given: Arrivals) -> Tree:
-        found = base.merge(server, given if arrivals is None else arrivals(server, given))
+        found = train.merge(server, given if arrivals is None else arrivals(server, given))
         return found if merge is None else merge(found, server, given)
 
-    fold = replace(work, start=started, phases=(*work.phases, *phases), finish=finished)
-    return replace(base, down=sent, work=fold, merge=merged)
+    changed = replace(
+        train,
+        down=sent,
+        work=replace(work, start=started, phases=(*work.phases, *phases), finish=finished),
+        merge=merged,
+        stateful=train.stateful or client is not None,
+        confirmed=(*train.confirmed, name) if confirmed else train.confirmed,
+        stale=train.stale and stale,
+    )
+    return replace(
+        base,
+        server=base.server
+        if server is None
+        else lambda initial: beside(base.server(initial), name, server(initial)),
+        client=base.client
+        if client is None
+        else lambda initial: beside(base.client(initial) or {}, name, client(initial)),
+        exchanges=tuple(changed if each is train else each for each in base.exchanges),
+    )
 
 
 def beside(tree: Tree, name: str, own: Tree) -> Tree:
@@ -139,7 +122,7 @@ def anchored(method: Method, net: Net, parts: Iterable[str]) -> Method:
         model = starting(net, payload, state)
         return {**carry, "anchor": {**carry.get("anchor", {}), **{part: model[part] for part in wanted}}}
 
-    return replace(extended(method, "anchor", start=start), neutral=method.neutral)
+    return extended(method, "anchor", start=start)
 
 
 def shifted(carry: Carry, shift: Tree, trained: Sequence[str] = ()) -> Carry:
@@ -158,14 +141,3 @@ def shifted(carry: Carry, shift: Tree, trained: Sequence[str] = ()) -> Carry:
         pairs = zip(leaves(before), leaves({part: shift[part] for part in before}), strict=True)
         shift = rebuild(before, (one + other for one, other in pairs))
     return {**carry, "shift": shift}
-
-
-def neutral_over(component: Component, base: Method, **own: Any) -> Mapping[str, Any] | None:
-    """The neutral parameters of a method, its ``own`` and its base's; None if the base has none.
-
-    Args:
-        component: the base, as the scenario names it.
-    """
-    if base.neutral is None:
-        return None
-    return {**own, "base": {**component.model_dump(mode="json"), **base.neutral}}

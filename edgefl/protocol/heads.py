@@ -65,7 +65,7 @@ def delivered(base: Method, net: Net, exchange: Exchange) -> Method:
     """The base with an exchange that changes the server's head, and one that delivers it ("deliver")."""
     kept = "head" in (base.client(net.on_meta()) or {})
     deliver = delivery(DELIVER, exchange.when, kept=kept)
-    return replace(base, exchanges=(*base.exchanges, exchange, deliver), neutral=None)
+    return replace(base, exchanges=(*base.exchanges, exchange, deliver))
 
 
 def tuned_head(

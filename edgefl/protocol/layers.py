@@ -97,30 +97,16 @@ def forward(net: Net, weights: Tree, x: Tensor, y: Tensor) -> tuple[Seen, Tree]:
 
     All views of x (V, B, *shape) are passed at once; the logits are the first view's.
     """
-    if x.dim() > len(net.shape) + 1:
-        return _of_views(net, weights, x, y)
-    features, layers, buffers = _passed(net, weights, x)
-    return Seen(net, weights, x, y, features, net.classified(weights, features), layers, features), buffers
-
-
-def _of_views(net: Net, weights: Tree, x: Tensor, y: Tensor) -> tuple[Seen, Tree]:
-    size = len(y)
-    views, layers, buffers = _passed(net, weights, x.flatten(0, 1))
-    features = views[:size]
-    first = {name: activation[:size] for name, activation in layers.items()}
-    return Seen(net, weights, x[0], y, features, net.classified(weights, features), first, views), buffers
-
-
-def _passed(net: Net, weights: Tree, x: Tensor) -> tuple[Tensor, Mapping[str, Tensor], Tree]:
-    """Features, the activations that terms ask for, and the new buffers."""
+    several = x.dim() > len(net.shape) + 1
     names = [name for term in net.terms for name in term.layers]
-    layers: Mapping[str, Tensor] = {}
-    if names:
-        with reading(names) as layers:
-            features, buffers = net.passed(weights, x, training=True)
-    else:
-        features, buffers = net.passed(weights, x, training=True)
-    return features, layers, buffers
+    with reading(names) if names else _NOBODY as read:
+        views, buffers = net.passed(weights, x.flatten(0, 1) if several else x, training=True)
+    layers, features = read or {}, views
+    if several:
+        x, size = x[0], len(y)
+        features = views[:size]
+        layers = {name: activation[:size] for name, activation in layers.items()}
+    return Seen(net, weights, x, y, features, net.classified(weights, features), layers, views), buffers
 
 
 def layers_of(net: Net, weights: Tree, x: Tensor, names: Iterable[str]) -> Mapping[str, Tensor]:

@@ -106,7 +106,7 @@ def net_of(
 
     def run(skeleton: _Skeleton, weights: Tree, buffers: Mapping[str, Tensor], x: Tensor) -> Tensor:
         with observed(skeleton.module, name):
-            output = skeleton.call(weights["body"], buffers, x)
+            output = skeleton.call({**weights["body"], **buffers} if buffers else weights["body"], x)
         if output.shape[1:] != (width,):
             raise _of_another_shape(name, at, output, width)
         return output
@@ -127,15 +127,15 @@ def net_of(
     def module(weights: Tree) -> nn.Module:
         own = tree_map(lambda leaf: leaf.detach().clone(), weights)
         filled = nn.Sequential()
-        filled.add_module("body", at_rest.filled(own["body"], own[BUFFERS]))
-        filled.add_module("head", top.filled(own["head"], {}))
+        filled.add_module("body", at_rest.filled({**own["body"], **own[BUFFERS]}))
+        filled.add_module("head", top.filled(own["head"]))
         return filled.eval()
 
     return Net(
         name=name,
         init=init,
         features=features,
-        head=lambda weights, features: top.call(weights, {}, features),
+        head=top.call,
         shape=shape,
         classes=classes,
         feature_width=width,
@@ -154,10 +154,13 @@ def _stage(body: nn.Module, names: tuple[str, ...]) -> Stage:
     skeleton = _Skeleton("body", modules)
 
     def call(weights: Tree, x: Tensor, share: float) -> Tensor:
-        parameters = {name: _first(weights["body"][name], share) for name in skeleton.parameters}
+        body, buffers = weights["body"], weights[BUFFERS]
         # Batch norm writes its running statistics in place: into copies that nobody keeps.
-        buffers = {name: _first(weights[BUFFERS][name], share).clone() for name in skeleton.buffers}
-        return skeleton.call(parameters, buffers, x[:, : _part(x.shape[1], share)])
+        some = {
+            name: _first(body[name], share) if name in body else _first(buffers[name], share).clone()
+            for _, _, name in skeleton.places
+        }
+        return skeleton.call(some, x[:, : _part(x.shape[1], share)])
 
     return Stage(before, children[-1], call)
 
@@ -213,40 +216,24 @@ class _Skeleton:
             _LAYERS[inner] = f"{part}.{name}" if name else part
         # An attribute in the instance's own dict hides the parameter of that name, and bypasses
         # nn.Module's slow ``__getattr__``.
-        self._parameters = [(vars(inner), key, name) for inner, key, name in _places(module, "_parameters")]
-        buffers = [(vars(inner), key, name) for inner, key, name in _places(module, "_buffers")]
-        self._buffers = [place for place in buffers if place[2] not in (constants or {})]
-        self._constants = [place for place in buffers if place[2] in (constants or {})]
+        self.places = [(vars(inner), key, name) for inner, key, name in _places(module)]
 
-    @property
-    def parameters(self) -> list[str]:
-        return [name for _, _, name in self._parameters]
-
-    @property
-    def buffers(self) -> list[str]:
-        return [name for _, _, name in self._buffers]
-
-    def call(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Tensor) -> Tensor:
+    def call(self, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
         """The module on ``x`` with the tensors of these names; afterwards it holds none of them.
 
         Raises:
             KeyError: a tensor of the module is missing.
         """
+        fixed = self._on(x.device)
+        if fixed:
+            tensors = {**tensors, **fixed}
         try:
-            for attributes, key, name in self._parameters:
-                attributes[key] = parameters[name]
-            for attributes, key, name in self._buffers:
-                attributes[key] = buffers[name]
-            if self._constants:
-                fixed = self._on(x.device)
-                for attributes, key, name in self._constants:
-                    attributes[key] = fixed[name]
+            for attributes, key, name in self.places:
+                attributes[key] = tensors[name]
             result: Tensor = self.module(x)
             return result
         finally:
-            for attributes, key, _ in self._parameters:
-                attributes.pop(key, None)
-            for attributes, key, _ in (*self._buffers, *self._constants):
+            for attributes, key, _ in self.places:
                 attributes.pop(key, None)
 
     def _on(self, device: torch.device) -> Mapping[str, Tensor]:
@@ -256,19 +243,17 @@ class _Skeleton:
             self._fixed[device] = {name: value.to(device) for name, value in values.items()}
         return self._fixed[device]
 
-    def filled(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> nn.Module:
+    def filled(self, tensors: Mapping[str, Tensor]) -> nn.Module:
         """A copy of the module that holds these tensors, the parameters with gradients enabled."""
-        module = copy.deepcopy(self.module)
-        for inner, key, name in _places(module, "_parameters"):
-            setattr(inner, key, nn.Parameter(parameters[name]))
-        constants = self._on(torch.device("cpu"))
-        for inner, key, name in _places(module, "_buffers"):
-            setattr(inner, key, constants[name].clone() if name in constants else buffers[name])
+        module, constants = copy.deepcopy(self.module), self._on(torch.device("cpu"))
+        for inner, key, name in _places(module):
+            value = constants[name].clone() if name in constants else tensors[name]
+            setattr(inner, key, nn.Parameter(value) if key in vars(inner)["_parameters"] else value)
         return module
 
 
-def _places(module: nn.Module, kind: str) -> list[tuple[nn.Module, str, str]]:
-    """The tensors of one kind, ``_parameters`` or ``_buffers``, in the order of the module's state.
+def _places(module: nn.Module) -> list[tuple[nn.Module, str, str]]:
+    """The module's parameters, and then its buffers, in the order of its state.
 
     Each as the module that holds it, its key there, and its name in the state: the first of a tensor that has
     several.
@@ -276,6 +261,7 @@ def _places(module: nn.Module, kind: str) -> list[tuple[nn.Module, str, str]]:
     names: dict[int, str] = {}
     return [
         (inner, key, names.setdefault(id(tensor), f"{prefix}.{key}" if prefix else key))
+        for kind in ("_parameters", "_buffers")
         for prefix, inner in module.named_modules()
         for key, tensor in vars(inner)[kind].items()
         if tensor is not None

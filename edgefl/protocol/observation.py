@@ -13,7 +13,7 @@ from torch import Tensor
 
 from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.protocol.nets import Net, Predictor
-from edgefl.protocol.trees import leaves
+from edgefl.protocol.trees import identical
 from edgefl.protocol.values import Batch
 
 # Images at a time, which bounds the memory of activations.
@@ -116,10 +116,11 @@ class Observation:
     @cached_property
     def global_logits(self) -> Tensor:
         """The global model's logits of all test samples (n, C), float64, at temperature 1."""
-        return self.logits(self._the_global_model)
+        return self.logits(self.model)
 
     @property
-    def _the_global_model(self) -> Predictor:
+    def model(self) -> Predictor:
+        """The global model, which is there for a measure that needs it."""
         if self.global_model is None:
             raise ValueError("the method has no global model")
         return self.global_model
@@ -160,7 +161,11 @@ class Observation:
         """A model's accuracy on a client's own test set."""
         places = self.tests[client]
         for shared in (self.global_model, self.before):
-            if shared is not None and _same(predictor, shared):
+            if (
+                shared is not None
+                and predictor.logits == shared.logits
+                and identical(predictor.weights, shared.weights)
+            ):
                 return float(self.correct(shared)[places].mean())
         found = self.logits(predictor, places).argmax(dim=-1).numpy() == self.labels[places]
         return float(found.mean())
@@ -192,9 +197,3 @@ class Observation:
         by_class = [np.flatnonzero(self.labels == label) for label in np.unique(self.labels)]
         count = min(most, *map(len, by_class))
         return np.sort(np.concatenate([places[:count] for places in by_class]))
-
-
-def _same(one: Predictor, other: Predictor) -> bool:
-    """Whether two predictors are the same function of the very same tensors."""
-    pairs = leaves(one.weights), leaves(other.weights)
-    return one.logits == other.logits and [id(leaf) for leaf in pairs[0]] == [id(leaf) for leaf in pairs[1]]

@@ -42,7 +42,7 @@ def with_own_model(base: Method, net: Net, name: str, parts: Sequence[str], exch
         return Predictor({**model.weights, **mixed}, model.logits)
 
     exchanges = (*base.exchanges, exchange)
-    return replace(base, client=client, exchanges=exchanges, personal_model=personal, neutral=None)
+    return replace(base, client=client, exchanges=exchanges, personal_model=personal)
 
 
 def own_model(parts: Tree, *, known: bool = True) -> Tree:

@@ -10,7 +10,7 @@ from edgefl.protocol.aggregation import starting
 from edgefl.protocol.composition import extended
 from edgefl.protocol.nets import Carry, Net
 from edgefl.protocol.trees import Payload, Tree, leaves, tree_map
-from edgefl.protocol.values import Ctx, Method
+from edgefl.protocol.values import TRAIN, Ctx, Method
 
 
 def with_previous(base: Method, name: str, net: Net, kept: Callable[[Tree], Tree]) -> Method:
@@ -25,7 +25,7 @@ def with_previous(base: Method, name: str, net: Net, kept: Callable[[Tree], Tree
         name: of the extending method.
         kept: weights -> those that are compared.
     """
-    (exchange,) = (each for each in base.exchanges if each.name == "train")
+    (exchange,) = (each for each in base.exchanges if each.name == TRAIN)
 
     def client(initial: Tree) -> Tree:
         # What the first job of all starts from: a base may begin with other weights than the net.

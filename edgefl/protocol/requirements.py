@@ -16,7 +16,7 @@ from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.params import Component
 from edgefl.protocol.nets import Net
 from edgefl.protocol.training import GradientStep, NetObjective
-from edgefl.protocol.values import Method, Phase, Site
+from edgefl.protocol.values import TRAIN, Method, Phase, Site
 
 
 def shared_parts(name: str, base: Method, component: Component, net: Net) -> tuple[str, ...]:
@@ -77,24 +77,13 @@ def needs_plain_model(name: str, base: Method, component: Component, net: Net) -
 
 def _sent(base: Method, net: Net) -> set[str]:
     """The parts of the payload of the exchange "train"."""
-    initial = net.on_meta()
-    return {
-        part
-        for exchange in base.exchanges
-        if exchange.name == "train"
-        for part in exchange.down(base.server(initial), 0)
-    }
+    server = base.server(net.on_meta())
+    return {part for each in base.exchanges if each.name == TRAIN for part in each.down(server, 0)}
 
 
 def training_phase(name: str, base: Method, component: Component) -> tuple[Phase, GradientStep]:
     """The base's only phase of training, and its step; refuses several, and one of other steps."""
-    phases = [
-        phase
-        for exchange in base.exchanges
-        if exchange.name == "train"
-        for phase in exchange.work.phases
-        if phase.reports
-    ]
+    phases = [phase for phase in base.trains if phase.reports]
     match [(phase, phase.step) for phase in phases]:
         case [(Phase() as phase, GradientStep() as step)]:
             return phase, step
@@ -111,8 +100,7 @@ def trained_net(base: Method, net: Net) -> Net:
     Args:
         net: what the base was built on; it is returned where the base's objective is not a net's own.
     """
-    steps = [phase.step for each in base.exchanges if each.name == "train" for phase in each.work.phases]
-    objectives = [step.objective for step in steps if isinstance(step, GradientStep)]
+    objectives = [one.step.objective for one in base.trains if isinstance(one.step, GradientStep)]
     return next((each.net for each in objectives if isinstance(each, NetObjective)), net)
 
 

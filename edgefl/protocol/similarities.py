@@ -45,11 +45,6 @@ def alignment(x: Tensor, y: Tensor) -> Tensor:
     return found
 
 
-def negative_squared_distance(x: Tensor, y: Tensor) -> Tensor:
-    """-||X - Y||_F^2; x and y (n, d)."""
-    return -(x - y).square().sum()
-
-
 def cosine(x: Tensor, y: Tensor) -> Tensor:
     """The cosine of the angle between rows, (...) for x and y (..., d); 0 where one has the length 0."""
     lengths = torch.linalg.vector_norm(x, dim=-1) * torch.linalg.vector_norm(y, dim=-1)

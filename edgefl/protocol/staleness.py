@@ -18,8 +18,7 @@ from collections.abc import Callable, Mapping
 
 from torch import Tensor
 
-from edgefl.protocol.coding import counterparts
-from edgefl.protocol.trees import BUFFERS, Payload, paths, rebuild
+from edgefl.protocol.trees import BUFFERS, Payload, counterparts, paths, rebuild
 
 
 def _move(upload: Tensor, received: Tensor, current: Tensor, scale: float) -> Tensor:

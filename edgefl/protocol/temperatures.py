@@ -11,11 +11,9 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import torch
 from pydantic import Field, ValidationInfo, field_validator, model_validator
-from pydantic_core import PydanticCustomError
 from torch import Tensor
 
 from edgefl.core import catalogue
-from edgefl.core.errors import UnknownNameError
 from edgefl.core.params import NonNegative, Positive, Strict
 from edgefl.core.yamls import by_hand
 from edgefl.protocol.values import Assignment
@@ -43,15 +41,7 @@ class _ByName(Strict):
         # A worker of a cluster validates what the driver wrote out, and may lack the user's files.
         if not by_hand(info.context):
             return values
-        found = {}
-        for name, temperature in values.items():
-            try:
-                entry = catalogue.find(cls.KIND, name)
-            except UnknownNameError as error:
-                context = {"what": error.what, "hint": error.hint}
-                raise PydanticCustomError("unknown_name", "{what}", context) from None
-            found[entry.name if cls.KIND == "devices" else name] = temperature
-        return found
+        return {catalogue.find(cls.KIND, name).name: temperature for name, temperature in values.items()}
 
 
 class ByDevice(_ByName, OfJob):

@@ -146,6 +146,13 @@ def paths(tree: Tree, prefix: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any,
         yield from paths(inner, (*prefix, key))
 
 
+def counterparts(payload: Tree, reference: Tree | None) -> list[Tensor | None]:
+    """For each of ``leaves(payload)`` the tensor of its path, shape and type in ``reference``, if any."""
+    others = dict(paths(reference))
+    pairs = ((leaf, others.get(path)) for path, leaf in paths(payload) if isinstance(leaf, Tensor))
+    return [other if shapes(other) == shapes(leaf) else None for leaf, other in pairs]
+
+
 def flatten(tree: Tree) -> dict[str, Tensor]:
     """The leaves by their path, keys joined with "/", for files that hold flat names only.
 

@@ -16,6 +16,9 @@ from edgefl.core.user_code import WrongValueError, returned
 from edgefl.protocol.nets import Carry, Net, Predictor
 from edgefl.protocol.trees import Payload, Tree, leaves
 
+TRAIN = "train"
+"""The name of the exchange in which clients train; most methods have it once."""
+
 _CARRY, _FINISHED = "a carry (a dict)", "(upload, client state), two dicts or a dict and None"
 
 
@@ -220,8 +223,6 @@ class Method:
         exchanges: in order.
         global_model: server state -> predictor; None if the method has no global model.
         personal_model: (server state, client state or None) -> predictor.
-        neutral: parameters at which the method equals FedAvg bit for bit on the same seeds; None if there are
-            none.
     """
 
     server: Callable[[Tree], Tree]
@@ -229,7 +230,11 @@ class Method:
     exchanges: tuple[Exchange, ...]
     personal_model: Callable[[Tree, Tree | None], Predictor]
     global_model: Callable[[Tree], Predictor] | None = None
-    neutral: Mapping[str, Any] | None = None
+
+    @property
+    def trains(self) -> tuple[Phase, ...]:
+        """The phases of the exchange "train", if there is one."""
+        return tuple(phase for each in self.exchanges if each.name == TRAIN for phase in each.work.phases)
 
     def initial(self, weights: Tree) -> Tree:
         """The server state of these initial weights; a ``UserError`` if ``server`` returns something else."""

@@ -9,7 +9,7 @@ from typing import Any
 from edgefl.core.plan import Assumption, Plan
 from edgefl.data.federation import Federation
 from edgefl.planning.plan import Planned
-from edgefl.store import Store
+from edgefl.store.writer import Store
 from edgefl.world.blind import is_blind, shared
 
 # Clients times classes; their counts take 3 MB and a third of a second at most.

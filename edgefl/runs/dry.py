@@ -18,7 +18,7 @@ from edgefl.runs.engines import engine_options
 from edgefl.runs.group import Overrides, Scenario, drafts, run_notes
 from edgefl.runs.run import RunInProgress
 from edgefl.show.check import Overview
-from edgefl.store import Store
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 
 ROUNDS = 3

@@ -7,10 +7,10 @@ import platform
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psutil
 import torch
@@ -23,7 +23,6 @@ from edgefl.core.host import processor
 from edgefl.core.notes import note
 from edgefl.core.user_code import InternalError, WrongValueError, as_run_error
 from edgefl.planning.plan import Planned
-from edgefl.protocol import write_tree
 from edgefl.runs.context import Context
 from edgefl.runs.describing import describe
 from edgefl.runs.engines import EngineOptions, started
@@ -32,24 +31,12 @@ from edgefl.runs.past import Past
 from edgefl.runs.provenance import differences, provenance, trainers, versions
 from edgefl.runs.run import RunInProgress
 from edgefl.runs.states import States
-from edgefl.store import Checkpoint, Reader, Store, read
+from edgefl.store.checkpoints import Checkpoint
+from edgefl.store.reader import Reader, read
+from edgefl.store.writer import Store
 from edgefl.trackers import Began, Callbacks, End
 
 TRACEBACK = "traceback.txt"
-
-
-class Begun(NamedTuple):
-    """A run that began before.
-
-    Attributes:
-        meta: facts about it.
-        checkpoint: where it goes on; None where it begins again.
-        longer: whether it is to be longer than it was planned.
-    """
-
-    meta: Mapping[str, Any]
-    checkpoint: Checkpoint | None
-    longer: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,18 +45,17 @@ class Execution:
 
     Attributes:
         folder: its directory, in which it was planned or begun.
-        options: the engine.
-        begun: what there is of it; None for nothing.
+        meta: facts about what there is of it; empty where it begins.
+        checkpoint: where it goes on; None where it begins, or begins again.
+        longer: whether it is to be longer than it was planned.
     """
 
     planned: Planned
     folder: Path
     options: EngineOptions
-    begun: Begun | None = None
-
-    def fact(self, key: str, default: Any = None) -> Any:
-        """A fact about what there is of it."""
-        return (self.begun.meta.get(key) or default) if self.begun else default
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    checkpoint: Checkpoint | None = None
+    longer: bool = False
 
 
 def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Path | None) -> None:
@@ -79,24 +65,17 @@ def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Pa
         data_dir: the folder of dataset files; None for the default.
 
     Raises:
-        UserError: the directory is not empty.
         RunError: it cannot be written; nothing is left of it.
     """
-    store = Store.create(folder, write_tree)
-    try:
-        where = None if data_dir is None else str(data_dir.resolve())
-        store.set_meta(
-            {
-                "data_dir": where,
-                "engine_asked": options.written(),
-                "checkpoint_minutes": planned.plan.scenario.checkpoint.minutes,
-                "provenance": provenance(planned),
-            }
-        )
-        # Its commit makes the directory that of a planned run: all is known by then.
+    facts = {
+        "data_dir": None if data_dir is None else str(data_dir.resolve()),
+        "engine_asked": options.written(),
+        "checkpoint_minutes": planned.plan.scenario.checkpoint.minutes,
+        "provenance": provenance(planned),
+    }
+    with Store.planned(folder) as store:
+        store.set_meta(facts)
         describe(planned, store, options.params.name)
-    finally:
-        store.abandon()
 
 
 def execute(execution: Execution, began: Began, callbacks: Callbacks) -> tuple[str, str]:
@@ -108,15 +87,18 @@ def execute(execution: Execution, began: Began, callbacks: Callbacks) -> tuple[s
     start, rss_bytes = time.perf_counter(), psutil.Process().memory_info().rss
     plan, folder = execution.planned.plan, execution.folder
     try:
-        store = Store.open(folder, write_tree)
+        store = Store.open(folder)
     except RunError as error:
         callbacks.began(began)
         callbacks.ended(End(began.name, "failed", str(error), -1, 0.0, dict))
         return "failed", str(error)
     run = RunInProgress(plan, store, None, callbacks, minutes=plan.scenario.checkpoint.minutes)
-    if execution.begun is not None:
-        run.past, run.afresh = _past(execution, execution.begun), execution.begun.checkpoint is None
-        run.longer = execution.planned if execution.begun.longer else None
+    run.longer = execution.planned if execution.longer else None
+    if execution.checkpoint is None:
+        run.afresh = bool(execution.meta)
+    else:
+        # It was found whole before.
+        run.past = Past(Reader(folder, trusted=True), execution.checkpoint)
     try:
         callbacks.began(began)
         status, reason, host = _ended(run, execution)
@@ -136,7 +118,7 @@ def execute(execution: Execution, began: Began, callbacks: Callbacks) -> tuple[s
     if run.untouched:
         run.abandon()
     else:
-        wall_s = time.perf_counter() - start + execution.fact("host_wall_s", 0.0)
+        wall_s = time.perf_counter() - start + execution.meta.get("host_wall_s", 0.0)
         _write_host(folder, {**host, "host_wall_s": wall_s, "memory": _memory(rss_bytes)})
         try:
             store.close(status, reason=reason, host_wall_s=wall_s)
@@ -157,13 +139,6 @@ def _figures(folder: Path) -> dict[str, float]:
     with suppress(UserError), read(folder) as reader:
         return dict(summary(reader).numbers)
     return {}
-
-
-def _past(execution: Execution, begun: Begun) -> Past | None:
-    if begun.checkpoint is None:
-        return None
-    # It was found whole before.
-    return Past.of(execution.planned.plan, Reader(execution.folder, trusted=True), begun.checkpoint)
 
 
 def _ended(run: RunInProgress, execution: Execution) -> tuple[str, str, dict[str, Any]]:
@@ -223,8 +198,8 @@ def _train(run: RunInProgress, execution: Execution, host: dict[str, Any]) -> No
         "trainer": start.trainer,
         "provenance": provenance(execution.planned, context.builder.device),
     }
-    if execution.begun is not None:
-        facts["resumed"] = _resumed(execution, execution.begun, facts)
+    if execution.meta:
+        facts["resumed"] = _resumed(execution, facts)
     run.store.set_meta(facts)
     run.so_far.engine = start.line
     run.learner = Learner(context, start.engine)
@@ -235,9 +210,9 @@ def _train(run: RunInProgress, execution: Execution, host: dict[str, Any]) -> No
         start.engine.close()
 
 
-def _resumed(execution: Execution, begun: Begun, now: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _resumed(execution: Execution, now: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Where a run was resumed, and what was different from then on; this time's is noted."""
-    then, place = begun.meta, begun.checkpoint.place.version if begun.checkpoint else 0
+    then, place = execution.meta, execution.checkpoint.place.version if execution.checkpoint else 0
     found = differences(then.get("provenance", {}), now["provenance"])
     found += trainers(then.get("trainer") or now["trainer"], now["trainer"])
     for line in found:

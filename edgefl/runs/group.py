@@ -25,7 +25,8 @@ from edgefl.runs.progress import shown
 from edgefl.runs.results import Result, RunResult
 from edgefl.runs.tracking import Trackers, trackers_of
 from edgefl.show.answers import several
-from edgefl.store import claimed, discard, write_group
+from edgefl.store.folders import claimed, write_group
+from edgefl.store.removal import discard
 from edgefl.trackers import Began, Callbacks
 
 
@@ -87,11 +88,10 @@ _SHORT = {
 
 
 def as_overrides(given: Overrides, **short: Any) -> list[Override]:
-    """Settings as they were given, each with its key.
+    """Settings as they were given, each with its key; ``short`` has by option what it sets, None for nothing.
 
-    Args:
-        short: by option, what it sets; None for one that was not given. An engine and a model come first, as
-            a name or as a mapping with parameters: other options and settings are their parameters.
+    An engine and a model come first, as a name or as a mapping with parameters: other options and settings
+    are their parameters.
 
     Raises:
         ScenarioError: one is not KEY=VALUE.
@@ -288,7 +288,7 @@ def _selection_notes(planned: Planned) -> list[str]:
 def _refusal_notes(planned: Planned) -> list[str]:
     """A line for each device and exchange that it cannot do, with the numbers of its largest client."""
     kinds: dict[tuple[str, str], list[Refusal]] = {}
-    for refusal in planned.plan.refusals:
+    for _, refusal in planned.plan.refused():
         kinds.setdefault((refusal.device, refusal.exchange), []).append(refusal)
     name, clients = planned.plan.scenario.name, len(planned.plan.clients)
     return [

@@ -20,12 +20,14 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data.batching import normalised
-from edgefl.protocol import Arrival, Predictor, Row, Tree, read_tree, reexpressed, tree_map
+from edgefl.protocol import Arrival, Predictor, Row, Tree, read_tree, tree_map
 from edgefl.protocol.sample_losses import summarised
+from edgefl.protocol.staleness import reexpressed
 from edgefl.protocol.values import tensors
 from edgefl.runs.context import Context
 from edgefl.runs.observing import Observer, Trained
-from edgefl.store import Checkpoint, Reader, Saved, SavedFile
+from edgefl.store.checkpoints import Checkpoint, Saved, SavedFile
+from edgefl.store.reader import Reader
 from edgefl.world.needs import Evaluate, Merge
 
 _STATE = "a server state (a dict)"
@@ -157,19 +159,21 @@ class Learner:
         self.host_s["measure"] += time.perf_counter() - start
         return rows
 
-    def saved(self, states: Mapping[int, tuple[int, SavedFile]]) -> Saved:
-        """What it needs to go on.
+    def saved(self, states: Mapping[int, tuple[int, SavedFile]], own: Mapping[str, Any]) -> Saved:
+        """What a run needs to go on.
 
         Outcomes that are not merged yet are part of it: an engine that stacks jobs may give other bits if it
         trained them again in other company.
 
         Args:
             states: by client, those that changed since the last checkpoint; they are in files.
+            own: what the run itself needs, as plain data.
         """
         context, observer = self.context, self.observer
         servers, ahead = dict(context.versions), context.outcomes.kept
         outcomes = {number: outcome for number, (outcome, _) in ahead.items()}
         content: dict[str, Any] = {
+            **own,
             "live": sorted(servers),
             "ahead": [(number, began) for number, (_, began) in ahead.items()],
         }

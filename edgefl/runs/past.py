@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from edgefl.core.errors import UserError
 from edgefl.core.event import ServerEvent
-from edgefl.core.plan import Plan
-from edgefl.runs.so_far import scored
-from edgefl.store import Checkpoint, Reader, Store, checkpoints_of, content_damage, event_hash
+from edgefl.store.checkpoints import Checkpoint, checkpoints_of
+from edgefl.store.events import EventDigest, event_rows
+from edgefl.store.reader import Reader
+from edgefl.store.sums import content_damage
 from edgefl.world.job import stacked
-from edgefl.world.needs import Evaluate, Feedback, Merge, Need
-
-_AT_ONCE = 500
+from edgefl.world.needs import Feedback, Merge, Need
 
 
 class Answers:
@@ -30,107 +27,62 @@ class Answers:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.last: dict[int, int] = {}
-        rows = reader.query("SELECT exchange FROM exchanges WHERE stateful")
-        self._stateful = {row["exchange"] for row in rows}
 
     def to(self, need: Need) -> Feedback:
         """What the run answered to the need that is its own in the same place."""
         rows = need.late_rows
         if isinstance(need, Merge):
             rows = np.concatenate([need.rows, rows]) if len(rows) else need.rows
-        self._note_states(need, rows)
-        scalars = _Scalars(self.reader, np.sort(rows["job"]).tolist())
-        return Feedback(scalars, self._scores.get(need.version, {}) if isinstance(need, Evaluate) else {})
-
-    def _note_states(self, need: Need, rows: np.ndarray) -> None:
-        stateful = [prices.exchange in self._stateful for prices in need.plan.prices]
-        if any(stateful):
-            wrote = rows[np.array(stateful)[rows["exchange"]]]
-            wrote = wrote[np.argsort(wrote["job"])]
-            self.last.update(zip(wrote["client"].tolist(), wrote["job"].tolist(), strict=True))
-
-    @cached_property
-    def _scores(self) -> dict[int, dict[str, float]]:
-        """By version, its accuracies by model."""
-        found: dict[int, dict[str, float]] = {}
-        for row in self.reader.query("SELECT version, model, accuracy FROM evaluations ORDER BY rowid"):
-            found.setdefault(row["version"], {})[row["model"]] = row["accuracy"]
-        return found
+        stateful = np.array([prices.stateful for prices in need.plan.prices])
+        wrote = rows[stateful[rows["exchange"]]]
+        wrote = wrote[np.argsort(wrote["job"])]
+        self.last.update(zip(wrote["client"].tolist(), wrote["job"].tolist(), strict=True))
+        sql = (
+            "SELECT job, scalars FROM jobs WHERE scalars IS NOT NULL "
+            "AND job IN (SELECT value FROM json_each(?)) ORDER BY job"
+        )
+        found = self.reader.query(sql, json.dumps(rows["job"].tolist()))
+        scalars = {row["job"]: json.loads(row["scalars"]) for row in found}
+        if isinstance(need, Merge):
+            return Feedback(scalars)
+        sql = "SELECT model, accuracy FROM evaluations WHERE version = ? ORDER BY rowid"
+        scored = self.reader.query(sql, need.version)
+        return Feedback(scalars, {row["model"]: row["accuracy"] for row in scored})
 
 
-class _Scalars(Mapping[int, Mapping[str, float]]):
-    """The scalars of jobs, read when somebody asks for them: most selectors never do."""
-
-    def __init__(self, reader: Reader, jobs: list[int]) -> None:
-        self._reader = reader
-        self._jobs = jobs
-
-    @cached_property
-    def _found(self) -> dict[int, Mapping[str, float]]:
-        found: dict[int, Mapping[str, float]] = {}
-        for start in range(0, len(self._jobs), _AT_ONCE):
-            some = self._jobs[start : start + _AT_ONCE]
-            marks = ", ".join("?" * len(some))
-            sql = f"SELECT job, scalars FROM jobs WHERE scalars IS NOT NULL AND job IN ({marks}) ORDER BY job"  # noqa: S608 - numbers
-            found |= {row["job"]: json.loads(row["scalars"]) for row in self._reader.query(sql, *some)}
-        return found
-
-    def __getitem__(self, job: int) -> Mapping[str, float]:
-        return self._found[job]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-
-@dataclass
 class Past:
     """What happened until a checkpoint.
 
     Attributes:
-        checkpoint: where it ends.
-        answers: what the run answered.
-        happened: what has happened so far.
-        exchanges: the names that jobs' numbers stand for.
+        jobs: those that have ended so far.
+        turn: the server's last turn so far.
     """
 
-    checkpoint: Checkpoint
-    reader: Reader
-    answers: Answers
-    happened: Store
-    exchanges: Sequence[str]
-
-    @classmethod
-    def of(cls, plan: Plan, reader: Reader, checkpoint: Checkpoint) -> Past:
-        """The past of a run until a checkpoint; the world is at its beginning."""
-        names = [prices.exchange for prices in plan.prices]
-        return cls(checkpoint, reader, Answers(reader), Store.in_memory(), names)
+    def __init__(self, reader: Reader, checkpoint: Checkpoint) -> None:
+        """The world is at its beginning."""
+        self.checkpoint, self.reader, self.answers = checkpoint, reader, Answers(reader)
+        self.jobs: list[int] = []
+        self.turn = 0
+        self._happened = EventDigest()
 
     def answer(self, need: Need, events: Sequence[ServerEvent], rows: Sequence[np.ndarray]) -> Feedback:
         """What the run answered, given what has happened since the last need."""
-        self.happened.add_events(events)
+        self._happened.add_events(event_rows(events))
+        self.turn = max([self.turn, *(event.turn for event in events)])
         if rows:
-            self.happened.add_jobs(stacked(rows), self.exchanges)
+            jobs = stacked(rows)
+            self._happened.add("jobs", jobs)
+            self.jobs += jobs["job"].tolist()
         return self.answers.to(need)
 
-    def ended(self) -> tuple[list[int], int]:
-        """The jobs that have ended and the server's last turn, once the checkpoint is reached.
+    def check(self) -> None:
+        """Checks that the same has happened as in the run, once the checkpoint is reached.
 
         Raises:
-            UserError: not the same has happened as in the run.
+            UserError: it has not.
         """
-        happened = self.happened.reader()
-        if (event_hash(happened) or "") != self.checkpoint.events:
+        if self._happened.text() != self.checkpoint.events:
             raise self.differs()
-        jobs = [row["job"] for row in happened.query("SELECT job FROM jobs")]
-        return jobs, happened.query("SELECT IFNULL(MAX(turn), 0) AS turn FROM server_events")[0]["turn"]
-
-    def close(self) -> None:
-        """Closes what it reads."""
-        self.reader.close()
-        self.happened.abandon()
 
     def differs(self) -> UserError:
         """The error where other things happen than did."""
@@ -141,45 +93,11 @@ class Past:
             hint="resume it with the edgefl that began it, or run its scenario again",
         )
 
-    def accuracy(self) -> float:
-        """The best accuracy so far, of the model that is scored first; -1 without evaluations."""
-        place = self.checkpoint.place
-        found = self.reader.query(
-            "SELECT MAX(accuracy) AS best FROM evaluations AS one "
-            "WHERE (version < ? OR version = ? AND ?) AND (model = 'global' OR NOT EXISTS (SELECT 1 "
-            "FROM evaluations AS other WHERE other.version = one.version AND other.model = 'global'))",
-            place.version,
-            place.version,
-            place.evaluated,
-        )
-        best: float | None = found[0]["best"]
-        return -1.0 if best is None else best
-
-    def scores(self) -> dict[str, float]:
-        """The last evaluation and the last loss of training, by key as in ``Progress``."""
-        place = self.checkpoint.place
-        evaluated = self.reader.query(
-            "SELECT model, accuracy, loss FROM evaluations WHERE version = "
-            "(SELECT MAX(version) FROM evaluations WHERE version < ? OR version = ? AND ?) ORDER BY rowid",
-            place.version,
-            place.version,
-            place.evaluated,
-        )
-        losses = self.reader.query(
-            "SELECT loss FROM merges WHERE version <= ? AND loss IS NOT NULL ORDER BY version DESC LIMIT 1",
-            place.version,
-        )
-        accuracies = {row["model"]: row["accuracy"] for row in evaluated}
-        found = scored(accuracies, {row["model"]: row["loss"] for row in evaluated})
-        return {**found, "training_loss": losses[0]["loss"]} if losses else found
-
 
 def whole(reader: Reader, note: Callable[[str], None], *, raised: bool) -> Checkpoint | None:
-    """The newest checkpoint of which nothing is damaged; None to begin again.
+    """The newest checkpoint of which nothing is damaged, each that is being noted; None to begin again.
 
-    Args:
-        note: called with a line for each that is damaged.
-        raised: whether the run is to be longer than it was to be, so that it must be a regular one.
+    Where the run is ``raised``, to be longer than it was to be, it must be a regular one.
     """
     name = reader.folder.name
     for checkpoint in checkpoints_of(reader):

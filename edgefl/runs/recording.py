@@ -16,7 +16,7 @@ from edgefl.planning.replanning import Replanned
 from edgefl.protocol.sample_losses import LOSS_RMS
 from edgefl.runs.past import Answers
 from edgefl.runs.task_builder import Facts, TaskBuilder
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 from edgefl.world.driver import simulate
 from edgefl.world.job import stacked
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need, jobs_of
@@ -68,7 +68,12 @@ class Recording:
         self._plans = found.recorded, plan
         self._differences = Differences(found.recorded, plan, found.planned.learning)
         self._answers = Answers(reader)
-        self._last, self._merged = _merged(reader)
+        self._last = reader.query("SELECT IFNULL(MAX(version), 0) AS last FROM merges")[0]["last"]
+        self._merged = reader.arrays(
+            "SELECT into_version, job, client FROM jobs WHERE into_version IS NOT NULL "
+            "ORDER BY into_version, client, job",
+            **dict.fromkeys(("version", "job", "client"), np.int64),
+        )
         self._reads = plan.selector.READS
         self._check_reads()
         # Since the last merge: late jobs whose states are kept, here and as recorded, and jobs' scalars.
@@ -206,9 +211,8 @@ class Recording:
         Raises:
             UserError: it does not, since the clock, a policy or a selector has changed.
         """
-        exchange, round_, *columns = self._merged[was.version]
-        same = map(np.array_equal, columns, (was.rows["job"], was.rows["client"]))
-        if (exchange, round_) != (was.exchange, was.round) or not all(same):
+        own = slice(*np.searchsorted(self._merged["version"], [was.version, was.version + 1]).tolist())
+        if not all(np.array_equal(self._merged[name][own], was.rows[name]) for name in ("job", "client")):
             raise UserError(
                 f"merge {was.version} comes out otherwise than it was recorded: edgefl, or the policy or the "
                 "selector, has changed since the run",
@@ -221,31 +225,12 @@ def _keys(rows: np.ndarray) -> list[tuple[int, ...]]:
     return list(zip(*(rows[name].tolist() for name in ("client", "exchange", "nth")), strict=True))
 
 
-def _merged(reader: Reader) -> tuple[int, dict[int, tuple[str, int, np.ndarray, np.ndarray]]]:
-    """The last merge that is recorded as a whole, and each one's exchange, round, jobs and clients."""
-    jobs = reader.arrays(
-        "SELECT into_version, job, client FROM jobs WHERE into_version IS NOT NULL "
-        "ORDER BY into_version, client, job",
-        version=np.int64,
-        job=np.int64,
-        client=np.int64,
-    )
-    found: dict[int, tuple[str, int, np.ndarray, np.ndarray]] = {}
-    for row in reader.rows("merges", "version"):
-        version = row["version"]
-        own = slice(*np.searchsorted(jobs["version"], [version, version + 1]).tolist())
-        if own.stop - own.start != row["jobs"]:
-            break
-        found[version] = row["exchange"], row["round"], jobs["job"][own], jobs["client"][own]
-    return max(found, default=0), found
-
-
 class Differences:
     """Compares the needs of a recorded run with those of its replay."""
 
     def __init__(self, recorded: Plan, plan: Plan, learning: Learning) -> None:
         self._exchanges = [prices.exchange for prices in plan.prices]
-        self._refused = {refusal.client: refusal for refusal in plan.refusals}
+        self._refused = dict(plan.refused())
         self._plans = recorded, plan
         facts = Facts.of(recorded), Facts.of(plan)
         settings = any(each.settings for method in learning.methods for each in method.exchanges)
@@ -290,8 +275,8 @@ class Differences:
         if missing:
             told = f" in place of {_clients(missing)}" if more else ""
             first = f"would {does} {_clients(more)}" if more else f"would not {does} {_clients(missing)}"
-            refused = (self._refused[client] for client in sorted(missing) if client in self._refused)
-            why = next((f", since client {one.client} is refused: {one}" for one in refused), "")
+            refused = (client for client in sorted(missing) if client in self._refused)
+            why = next((f", since client {one} is refused: {self._refused[one]}" for one in refused), "")
             yield f"{first}{told}{why}"
         elif more:
             yield f"would also {does} {_clients(more)}"

@@ -24,7 +24,6 @@ from edgefl.core.user_code import user_code
 from edgefl.core.yamls import dump
 from edgefl.planning.assumed import in_short
 from edgefl.planning.replanning import REPLAYED, Replanned, learned_wire, replanned
-from edgefl.protocol import write_tree
 from edgefl.runs.describing import describe
 from edgefl.runs.group import run_notes
 from edgefl.runs.learner import Learner
@@ -41,7 +40,11 @@ from edgefl.show.compare import (
     replays_table,
 )
 from edgefl.show.table import Line
-from edgefl.store import Reader, Store, claimed, event_hash, read
+from edgefl.store.events import event_hash
+from edgefl.store.folders import claimed
+from edgefl.store.reader import Reader, read
+from edgefl.store.removal import discard
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.needs import Evaluate, Feedback
 
@@ -71,7 +74,7 @@ class ReplayResult(RunResult):
 
     source: ReplaySource
     fleet: str
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
     _temporary: _Temporary | None = field(default=None, compare=False)
 
 
@@ -149,17 +152,20 @@ def each_fleet(fleets: Sequence[Override], given: Sequence[Override]) -> Sequenc
 
 
 class Replayer:
-    """Replays one run after another into a temporary directory, and saves them when all are done.
+    """Replays one run after another; where that is broken off, nothing is left.
 
     Args:
-        out: the directory to save them in, which is claimed on entry; None keeps them in the temporary one.
+        out: the directory to save them in, which is claimed on entry; None for one that goes with them.
+        alone: whether one run is saved, in the directory itself.
     """
 
-    def __init__(self, out: Path | None = None) -> None:
+    def __init__(self, out: Path | None = None, *, alone: bool = False) -> None:
         self.done: list[ReplayResult] = []
-        self._temporary = _Temporary()
-        self._out, self._claim = out, ExitStack()
-        self._kept = False
+        self._temporary = None
+        if out is None:
+            self._temporary = _Temporary()
+            out = self._temporary.path
+        self._folder, self._alone, self._claim = out, alone, ExitStack()
 
     def __enter__(self) -> Self:
         """Claims the directory.
@@ -167,72 +173,42 @@ class Replayer:
         Raises:
             UserError: it is not empty, in use, or cannot be written.
         """
-        if self._out is not None:
-            self._claim.enter_context(claimed(self._out, "replay"))
+        if self._temporary is None:
+            self._claim.enter_context(claimed(self._folder, "replay"))
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, broken: type[BaseException] | None, *_: object) -> None:
+        for one in self.done if broken else ():
+            discard(one.folder)
         self._claim.close()
-        if not self._kept:
-            self._temporary.remove()
 
     @user_code()
     def add(self, folder: Path, fleet: Override | None, overrides: Sequence[Override]) -> ReplayResult:
-        """Replays a run.
-
-        Args:
-            fleet: the fleet; None for its own.
-            overrides: other settings, also of that fleet.
+        """Replays a run on a fleet, or on its own, with other settings, also of that fleet.
 
         Raises:
             UserError: as ``replay``.
         """
         given = [*([] if fleet is None else [fleet]), *overrides]
-        target = self._temporary.path / f"{len(self.done):04d}"
         with read(folder) as reader:
             source = _source(reader)
             named = [fleet_name(one.value.data) for one in given if one.keys == ["fleet"]]
-            where = named[-1] if named else fleet_name(reader.resolved()["scenario"]["fleet"])
+            where = named[-1] if named else fleet_name(reader.document.data["scenario"]["fleet"])
             name = _name(source.name, where if named else "", given)
+            target = self._folder
+            if not self._alone:
+                target /= f"{len(self.done) + 1:02d}-{slug(name)}"
             try:
-                notes = _replay(reader, replanned(reader, given, name), source, target)
+                status, reason, notes = _replay(reader, replanned(reader, given, name), source, target)
             except UserError as error:
-                if target.exists():
-                    shutil.rmtree(target)
                 raise _placed(error, folder, given) from error.__cause__
-        with read(target) as made:
-            status, reason = made.meta["status"], made.meta.get("reason", "")
-        found = ReplayResult(name, target, status, reason, source, where, tuple(notes), self._temporary)
-        self.done.append(found)
-        return found
+        made = ReplayResult(name, target, status, reason, source, where, notes, self._temporary)
+        self.done.append(made)
+        return made
 
     def result(self) -> Replay:
-        """The replays so far: saved, or in the temporary directory, which is there as long as one of them is.
-
-        Raises:
-            UserError: they cannot be written.
-        """
-        if self._out is None or not self.done:
-            self._kept = self._out is None
-            return Replay(self._temporary.path, tuple(self.done), saved=False)
-        moved = []
-        for number, one in enumerate(self.done, start=1):
-            target = self._out if len(self.done) == 1 else self._out / f"{number:02d}-{slug(one.name)}"
-            _copy(one.folder, target)
-            moved.append(replace(one, folder=target, _temporary=None))
-        return Replay(self._out, tuple(moved), saved=True)
-
-
-def _copy(folder: Path, target: Path) -> None:
-    """Copies a run.
-
-    Raises:
-        UserError: it cannot be written.
-    """
-    try:
-        shutil.copytree(folder, target, dirs_exist_ok=True)
-    except (OSError, shutil.Error) as error:
-        raise UserError(f"cannot write {target}: {error}", where="--out") from error
+        """The replays so far."""
+        return Replay(self._folder, tuple(self.done), saved=self._temporary is None and bool(self.done))
 
 
 def fleet_name(fleet: Fleets) -> str:
@@ -264,8 +240,13 @@ def _placed(error: UserError, folder: Path, given: Sequence[Override]) -> UserEr
     return error
 
 
-def _replay(reader: Reader, found: Replanned, source: ReplaySource, target: Path) -> list[str]:
-    """Replays a run into a new directory; returns what to know of it.
+def _replay(
+    reader: Reader, found: Replanned, source: ReplaySource, target: Path
+) -> tuple[str, str, list[str]]:
+    """Replays a run into a new directory, of which nothing is left where that fails.
+
+    Returns:
+        The status, why it is not done, and what to know of it.
 
     Raises:
         UserError: another run would be learned.
@@ -275,10 +256,10 @@ def _replay(reader: Reader, found: Replanned, source: ReplaySource, target: Path
     if trained and not reader.query("SELECT 1 FROM merges LIMIT 1"):
         what = f"{meta['name']} has no merge that could be replayed"
         raise UserError(what, hint="run the scenario again")
-    store = Store.create(target, write_tree)
-    try:
+    with Store.planned(target) as store:
         describe(found.planned, store, meta["engine"])
-        store.begin()
+    store = Store.open(target)
+    try:
         facts = {**source._asdict(), "wire": learned_wire(reader).model_dump(mode="json")}
         store.set_meta({REPLAYED: facts} | {key: meta[key] for key in _KEPT if key in meta})
         recording = Recording(reader, found) if trained else None
@@ -288,9 +269,10 @@ def _replay(reader: Reader, found: Replanned, source: ReplaySource, target: Path
         store.close(status, reason=reason, host_wall_s=time.perf_counter() - start)
     except BaseException:
         store.abandon()
+        discard(target)
         raise
     notes = run_notes(found.planned, trains=trained)
-    return [*found.planned.plan.assumed, *notes, *run.notes(reason)]
+    return status, reason, [*found.planned.plan.assumed, *notes, *run.notes(reason)]
 
 
 class AsRecorded(RunInProgress):

@@ -25,7 +25,8 @@ from edgefl.show.charts import PlotChoice, charts
 from edgefl.show.compare import Comparison, Summaries, comparison
 from edgefl.show.frames import sources, to_arrow, to_pandas
 from edgefl.show.table import Line
-from edgefl.store import is_run, read, runs_in
+from edgefl.store.folders import is_run, runs_in
+from edgefl.store.reader import read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -354,12 +355,11 @@ def folder_of(run: Runs) -> Path:
 def _opened(folder: Path) -> RunResult:
     try:
         with read(folder) as reader:
-            meta = reader.meta
             # Nothing can be made of it without its settings.
-            reader.resolved()
+            _ = reader.document
     except UserError as error:
         return RunResult(folder.name, folder, UNREADABLE, error.what)
-    return RunResult(meta["name"], folder, reader.status, meta.get("reason", ""))
+    return RunResult(reader.meta["name"], folder, reader.status, reader.meta.get("reason", ""))
 
 
 def _frame(runs: Sequence[RunResult], table: str, kind: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +21,19 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned
 from edgefl.planning.raising import raised
 from edgefl.planning.replanning import REPLAYED, learning_of
-from edgefl.protocol import write_tree
 from edgefl.runs.engines import NULL, EngineOptions, checked_engine
-from edgefl.runs.execute import Begun, Execution
+from edgefl.runs.execute import Execution
 from edgefl.runs.group import Overrides, as_overrides, executed
 from edgefl.runs.past import whole
 from edgefl.runs.progress import shown
 from edgefl.runs.results import UNREADABLE, Result, RunResult, Runs, folder_of
 from edgefl.runs.tracking import Trackers, trackers_of
-from edgefl.store import (
-    GROUP,
-    Reader,
-    Store,
-    is_group,
-    is_settled,
-    locked,
-    made_in,
-    read_group,
-    read_plan,
-    runs_in,
-)
+from edgefl.store.folders import is_group, made_in, read_group, runs_in
+from edgefl.store.locks import GROUP, locked
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import Reader
+from edgefl.store.sums import is_settled
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 
 # More runs that are done are counted, not named.
@@ -90,8 +83,7 @@ def resume(
 def _resume(folder: Path, given: Sequence[Override], access: DataAccess, callbacks: Callbacks) -> Result:
     name, runs = _runs_of(folder)
     with locked(folder):
-        settings = Settings.of(given)
-        executions = [_execution(run, settings, access, alone=len(runs) == 1) for run in runs]
+        executions = [_execution(run, given, access, alone=len(runs) == 1) for run in runs]
         return executed(executions, name, folder, callbacks, _notes(executions))
 
 
@@ -107,8 +99,8 @@ def _notes(executions: Sequence[Execution | RunResult]) -> list[str]:
             note(f"{run.name} failed: {run.reason}")
     found = []
     for each in executions:
-        if isinstance(each, Execution) and each.begun and each.begun.checkpoint:
-            place = each.begun.checkpoint.place
+        if isinstance(each, Execution) and each.checkpoint:
+            place = each.checkpoint.place
             name = each.planned.plan.scenario.name
             found.append(
                 f"{name}: goes on from version {place.version}, {show_seconds(place.t_s)} of virtual time"
@@ -141,78 +133,42 @@ def _runs_of(folder: Path) -> tuple[str, list[Path]]:
     )
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What is set of runs that go on.
+def _engine_of(reader: Reader, given: Sequence[Override]) -> EngineOptions:
+    """The engine of a run: the one that trained it, with what is set of it.
 
-    Attributes:
-        limits: of ``server.until``.
-        engine: of the engine.
-        checkpoint: of checkpoints.
+    Raises:
+        UserError: a setting is wrong, or the engine cannot work here.
     """
-
-    limits: tuple[Override, ...]
-    engine: tuple[Override, ...]
-    checkpoint: tuple[Override, ...]
-
-    @classmethod
-    def of(cls, given: Sequence[Override]) -> Settings:
-        """By what they set; all others are limits, or refused as such."""
-        firsts = [one.keys[0] for one in given]
-        pairs = list(zip(firsts, given, strict=True))
-        own = {"engine", "checkpoint"}
-        return cls(
-            tuple(one for first, one in pairs if first not in own),
-            *(tuple(one for first, one in pairs if first == key) for key in ("engine", "checkpoint")),
+    asked = reader.meta["engine_asked"]
+    document = _overridden("engine", reader.meta.get("engine_used") or asked, given)
+    options = checked_engine(component("engines", document.data["engine"], document, ["engine"]))
+    if options.trains != (asked["name"] != NULL):
+        raise UserError(
+            f"{reader.folder.name} was run {'without' if options.trains else 'with'} training, and can "
+            "only go on like that",
+            where=f"engine {options.params.name}",
+            hint="choose another engine, or run the scenario again with this one",
         )
-
-    def check(self, reader: Reader) -> None:
-        """Checks what is set of a run that stays as it is.
-
-        Raises:
-            UserError: a setting is wrong.
-        """
-        if self.engine:
-            self.engine_of(reader)
-        self.checkpoint_of(reader)
-
-    def engine_of(self, reader: Reader) -> EngineOptions:
-        """The engine of a run: the one that trained it, with what is set of it.
-
-        Raises:
-            UserError: a setting is wrong, or the engine cannot work here.
-        """
-        asked = reader.meta["engine_asked"]
-        document = _overridden({"engine": reader.meta.get("engine_used") or asked}, self.engine)
-        options = checked_engine(component("engines", document.data["engine"], document, ["engine"]))
-        if options.trains != (asked["name"] != NULL):
-            raise UserError(
-                f"{reader.folder.name} was run {'without' if options.trains else 'with'} training, and can "
-                "only go on like that",
-                where=f"engine {options.params.name}",
-                hint="choose another engine, or run the scenario again with this one",
-            )
-        return options if self.engine else replace(options, why="as before")
-
-    def checkpoint_of(self, reader: Reader) -> Checkpoints:
-        """When a run is saved.
-
-        Raises:
-            UserError: a setting is wrong.
-        """
-        own = {"minutes": reader.meta["checkpoint_minutes"]}
-        document = _overridden({"checkpoint": own}, self.checkpoint)
-        return validate(Checkpoints, document.data["checkpoint"], document, ["checkpoint"])
+    return options if "engine" in _set(given) else replace(options, why="as before")
 
 
-def _overridden(data: Mapping[str, Any], given: Sequence[Override]) -> Document:
-    document = replace(Document.of(data, "the run"), context=RESOLVED)
+def _set(given: Sequence[Override]) -> set[str]:
+    """What they set, of all that is not the limits of a run."""
+    return {one.keys[0] for one in given} & {"engine", "checkpoint"}
+
+
+def _overridden(key: str, own: Mapping[str, Any], given: Sequence[Override]) -> Document:
+    """What a run has under a key, with what is set of it."""
+    document = replace(Document.of({key: own}, "the run"), context=RESOLVED)
     for one in given:
-        document = put(document, one.keys, one.value)
+        if one.keys[0] == key:
+            document = put(document, one.keys, one.value)
     return document
 
 
-def _execution(folder: Path, settings: Settings, access: DataAccess, *, alone: bool) -> Execution | RunResult:
+def _execution(
+    folder: Path, given: Sequence[Override], access: DataAccess, *, alone: bool
+) -> Execution | RunResult:
     """How a run goes on, or its result: of one that stays as it is, or is damaged and not alone.
 
     Raises:
@@ -232,19 +188,23 @@ def _execution(folder: Path, settings: Settings, access: DataAccess, *, alone: b
                 where=str(folder),
                 hint=f"resume {replayed['run_dir']}, and replay it again",
             )
-        if meta["status"] != "done" or settings.limits:
-            options = settings.engine_of(reader)
+        done = meta["status"] == "done"
+        limits = [one for one in given if not _set([one])]
+        document = _overridden("checkpoint", {"minutes": meta["checkpoint_minutes"]}, given)
+        checkpoints = validate(Checkpoints, document.data["checkpoint"], document, ["checkpoint"])
+        if not done or limits:
+            options = _engine_of(reader, given)
             plan = read_plan(reader)
-            scenario = plan.scenario.model_copy(update={"checkpoint": settings.checkpoint_of(reader)})
-            before = Planned(replace(plan, scenario=scenario), learning_of(reader, access), reader.resolved())
-            planned = raised(before, settings.limits)
+            plan = replace(plan, scenario=plan.scenario.model_copy(update={"checkpoint": checkpoints}))
+            before = Planned(plan, learning_of(reader, access), reader.document.data)
+            planned = raised(before, limits)
             longer = planned is not before
-            if meta["status"] != "done" or longer:
+            if not done or longer:
                 checkpoint = whole(reader, note, raised=longer) if options.trains else None
-                return Execution(planned, folder, options, Begun(meta, checkpoint, longer=longer))
-        else:
-            settings.check(reader)
+                return Execution(planned, folder, options, meta, checkpoint, longer)
+        elif "engine" in _set(given):
+            _engine_of(reader, given)
     if not is_settled(folder):
         # It was killed while it ended.
-        Store.open(folder, write_tree).close("done")
+        Store.open(folder).close("done")
     return RunResult(meta["name"], folder, "done", "")

@@ -16,10 +16,12 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import ServerEvent
 from edgefl.core.plan import Plan
 from edgefl.planning.plan import Planned
+from edgefl.protocol import write_tree
 from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.past import Past
-from edgefl.runs.so_far import SoFar, scored
-from edgefl.store import Checkpoint, CheckpointPlace, Store
+from edgefl.runs.so_far import SoFar
+from edgefl.store.checkpoints import Checkpoint, CheckpointPlace
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
@@ -71,7 +73,7 @@ class RunInProgress:
     def abandon(self) -> None:
         """Closes the store as it was."""
         if self.past is not None:
-            self.past.close()
+            self.past.reader.close()
         self.store.abandon()
 
     def to_end(self) -> None:
@@ -119,16 +121,14 @@ class RunInProgress:
         checkpoint = past.checkpoint
         if self._needs < checkpoint.place.needs:
             return answer
-        jobs, turn = past.ended()
-        # What is read later would be read from a closed file.
-        answer = Feedback(dict(answer.jobs), answer.scores)
+        past.check()
         if self.learner is not None:
             self.learner.restore(checkpoint, past.reader, past.answers.last)
-        self._best, self._last = past.accuracy(), checkpoint.place
-        self.so_far.place, self.so_far.figures = checkpoint.place, past.scores()
-        past.close()
+        self._last = self.so_far.place = checkpoint.place
+        self._best, self.so_far.figures = checkpoint.content["best"], checkpoint.content["figures"]
+        past.reader.close()
         self.past = None
-        self._go_on(checkpoint, jobs, turn)
+        self._go_on(checkpoint, past.jobs, past.turn)
         return answer
 
     def _go_on(self, checkpoint: Checkpoint | None, jobs: Sequence[int] = (), turn: int = 0) -> None:
@@ -143,10 +143,13 @@ class RunInProgress:
         evaluated = isinstance(need, Evaluate)
         return CheckpointPlace(self._needs, need.version, evaluated, need.regular, need.round, need.t_s)
 
-    def _save(self, place: CheckpointPlace, learner: Learner, *, best: bool = False) -> None:
-        """Saves a checkpoint."""
+    def _save(
+        self, place: CheckpointPlace, learner: Learner, figures: Mapping[str, float], *, best: bool = False
+    ) -> None:
+        """Saves a checkpoint; ``figures`` are new ones, for ``so_far``."""
+        own = {"best": self._best, "figures": {**self.so_far.figures, **figures}}
         with learner.context.states.saving() as states:
-            self.store.checkpoint(place, learner.saved(states), best=best)
+            self.store.checkpoint(place, learner.saved(states, own), write_tree, best=best)
         self._saved_s = time.monotonic()
 
     def flush(self) -> None:
@@ -184,10 +187,10 @@ class RunInProgress:
             self.store.add_scalars(scalars)
             self.store.commit()
         self._last = self._place(need)
+        figures = {"training_loss": means["loss"]} if "loss" in means else {}
         if self.learner is not None and time.monotonic() - self._saved_s >= 60 * self.minutes:
-            self._save(self._last, self.learner)
-        loss = means.get("loss")
-        self.so_far.tell("merged", self._last, {} if loss is None else {"training_loss": loss})
+            self._save(self._last, self.learner, figures)
+        self.so_far.tell("merged", self._last, figures)
         return Feedback(jobs=scalars)
 
     def _evaluate(self, need: Evaluate) -> Feedback:
@@ -195,7 +198,7 @@ class RunInProgress:
             return Feedback()
         if not need.regular and self._last is not None and not self._last.evaluated:
             # A longer run does not pass here, but where the last merge was.
-            self._save(self._last, self.learner)
+            self._save(self._last, self.learner, {})
         start = time.perf_counter()
         scalars = self.learner.complete(need)
         global_scores, personal_scores = self.learner.evaluate(need.version)
@@ -216,14 +219,16 @@ class RunInProgress:
         self.flush()
         self.store.add_scalars(scalars)
         self._last = self._place(need)
-        self._save(self._last, self.learner, best=best > self._best)
-        self._best = max(self._best, best)
-        taken = {
+        figures = {f"accuracy.{model}.value": accuracy for model, accuracy in accuracies.items()}
+        figures |= {f"loss.{model}": loss for model, loss in losses.items()}
+        figures |= {
             f"measures.{name}.figures.{key}": value
-            for name, figures in measured_together(measures).items()
-            for key, value in figures.items()
+            for name, taken in measured_together(measures).items()
+            for key, value in taken.items()
         }
-        self.so_far.tell("evaluated", self._last, {**scored(accuracies, losses), **taken})
+        is_best, self._best = best > self._best, max(self._best, best)
+        self._save(self._last, self.learner, figures, best=is_best)
+        self.so_far.tell("evaluated", self._last, figures)
         return Feedback(jobs=scalars, scores=accuracies)
 
     def _check_finite(self, need: Evaluate, *scores: Scores | Personal | None) -> None:
@@ -257,7 +262,6 @@ class RunInProgress:
             }
             self.store.add("evaluations", {**common, "model": "personal", **row})
             columns = personal_scores.accuracy.tolist(), personal_scores.samples.tolist()
-            self.store.add_client_scores(
-                common["version"], zip(personal_scores.clients, *columns, strict=True)
-            )
+            scores = zip(personal_scores.clients, *columns, strict=True)
+            self.store.insert("client_evaluations", ((common["version"], *score) for score in scores))
         return accuracies, losses

@@ -8,18 +8,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from edgefl.core.plan import Plan
-from edgefl.store import CheckpointPlace
+from edgefl.store.checkpoints import CheckpointPlace
 from edgefl.trackers import Callbacks, Progress, What
 from edgefl.world.ledger import Ledger
 
 # The pace is that of so many merges and evaluations.
 _MARKS = 64
-
-
-def scored(accuracies: Mapping[str, float], losses: Mapping[str, float]) -> dict[str, float]:
-    """An evaluation by key; both are by model."""
-    found = {f"accuracy.{model}.value": accuracy for model, accuracy in accuracies.items()}
-    return found | {f"loss.{model}": loss for model, loss in losses.items()}
 
 
 class SoFar:
@@ -29,7 +23,6 @@ class SoFar:
         ledger: what the jobs that ended have cost.
         engine: what trains, for ``Progress``.
         place: that of the last merge or evaluation.
-        figures: what is known, by key.
     """
 
     def __init__(self, plan: Plan, callbacks: Callbacks) -> None:
@@ -48,11 +41,11 @@ class SoFar:
     ) -> None:
         """Tells what has happened at a place, and which figures it gave beside costs."""
         self.place = place
+        costs, scenario = self._costs() if self._listens else {}, self._plan.scenario
+        new = {**new, **{key: one for key, one in costs.items() if self.figures.get(key) != one}}
+        self.figures = {**self.figures, **new}
         if not self._listens:
             return
-        costs, scenario = self._costs(), self._plan.scenario
-        new = {**new, **{key: one for key, one in costs.items() if self.figures.get(key) != one}}
-        self.figures = MappingProxyType({**self.figures, **new})
         self._callbacks.told(
             Progress(
                 name=scenario.name,
@@ -63,7 +56,7 @@ class SoFar:
                 rounds=scenario.server.until.rounds,
                 t_s=place.t_s,
                 left_s=0.0 if what == "over" else self._left_s(costs),
-                figures=self.figures,
+                figures=MappingProxyType(self.figures),
                 new=MappingProxyType(new),
             )
         )

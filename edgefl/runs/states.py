@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.protocol import Tree, nbytes, read_tree, tree_map, write_tree
-from edgefl.store import SavedFile, state_file
+from edgefl.store.checkpoints import SavedFile, state_file
 
 
 class States:
@@ -22,8 +23,8 @@ class States:
     Trees are on the CPU, and must not be modified once put or got. Not thread-safe.
     """
 
-    def __init__(self, folder: Path | None, budget_bytes: int) -> None:
-        """Starts without states; without a folder, everything is kept in memory."""
+    def __init__(self, folder: Path = Path(), budget_bytes: float = math.inf) -> None:
+        """Starts without states; the folder is the run directory's. Without a budget none goes there."""
         self._folder = folder
         self._budget_bytes = budget_bytes
         self._held: OrderedDict[int, Tree] = OrderedDict()  # the least recently used first
@@ -71,22 +72,15 @@ class States:
         if client in self._held:
             self._held.move_to_end(client)
             return self._held[client]
-        path = self.path(client)
-        if path is None:
+        if client not in self._filed:
             return None
         try:
-            tree = read_tree(path, self._filed[client])
+            tree = read_tree(self._folder / state_file(self._jobs[client]), self._filed[client])
         except UserError as error:
             # Nobody gave us this file: the run wrote it and needs it.
             raise RunError(f"a client's state is lost: {error.what}", where=error.where) from error
         self._hold(client, tree)
         return tree
-
-    def path(self, client: int) -> Path | None:
-        """The file of a client's newest state; None if it is only in memory or does not exist."""
-        if self._folder is None or client not in self._filed:
-            return None
-        return self._folder / state_file(self._jobs[client])
 
     @contextmanager
     def saving(self) -> Iterator[dict[int, tuple[int, SavedFile]]]:
@@ -116,12 +110,9 @@ class States:
 
     def _file(self, client: int) -> None:
         """Writes a client's newest state, unless its file is there."""
-        if client in self._filed:
-            return
-        if self._folder is None:
-            raise ValueError("states without a folder are not saved")
-        path = self._folder / state_file(self._jobs[client])
-        self._filed[client] = write_tree(path, self._held[client])
+        if client not in self._filed:
+            path = self._folder / state_file(self._jobs[client])
+            self._filed[client] = write_tree(path, self._held[client])
 
     def _hold(self, client: int, tree: Tree) -> None:
         self._release(client)
@@ -136,9 +127,7 @@ class States:
     def _shrink(self) -> None:
         """Moves states to files until the budget is kept, even the last one if it is too large."""
         # A checkpoint in progress would delete a file that is not in its list of changes.
-        if self._folder is None or self._saving:
-            return
-        while self.held_bytes > self._budget_bytes:
+        while self.held_bytes > self._budget_bytes and not self._saving:
             client = next(iter(self._held))
             self._file(client)
             self._release(client)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,8 +17,7 @@ from edgefl.core.plan import Plan
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_count
 from edgefl.core.user_code import returned
-from edgefl.data import Spec
-from edgefl.data.batching import Together, batches
+from edgefl.data.batching import Together
 from edgefl.data.federation import Federation
 from edgefl.planning.learning import Learning, learn_from
 from edgefl.planning.plan import Planned
@@ -55,7 +54,6 @@ class TaskBuilder:
         learning: data, nets and methods, on the device that trains.
         device: of all tensors.
         class_counts: each client's samples of each class, (classes,) float32.
-        samples: each client's number of training samples.
     """
 
     learning: Learning
@@ -181,7 +179,8 @@ class TaskBuilder:
 
         def of_phase(phase: Phase) -> Iterator[Batch]:
             augment = self.learning.augment(phase)
-            return batches(federation, job.client, phase, batch_size, job.seed, augment=augment)
+            alone = Together(federation, [job.client], [phase], batch_size, [job.seed], augment=augment)
+            return alone.of_one()
 
         return Task(job, self._fold(job), payload, state, self.ctx(job), of_phase)
 
@@ -205,21 +204,15 @@ class TaskBuilder:
         return Group(tasks, feed)
 
 
-def packed(planned: Planned) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """What ``rebuilt`` needs: settings as plain data, and tensors to share."""
-    facts = Facts.of(planned.plan)
-    federation = planned.learning.federation
-    settings = {
-        "learning": planned.learning.spec.resolved(),
-        "facts": facts._asdict(),
-        "dataset": asdict(federation.spec),
-    }
-    return settings, federation.shared()
+def packed(planned: Planned) -> tuple[dict[str, Any], Federation]:
+    """What ``rebuilt`` needs: settings as plain data, and the data to train on."""
+    learning = planned.learning
+    settings = {"learning": learning.spec.resolved(), "facts": Facts.of(planned.plan)._asdict()}
+    return settings, learning.federation.for_training()
 
 
-def rebuilt(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> TaskBuilder:
-    """The builder in another process, over shared tensors."""
+def rebuilt(settings: Mapping[str, Any], federation: Federation) -> TaskBuilder:
+    """The builder in another process; the dataset's own files may be on another machine."""
     spec, document = LearningSpec.of_resolved(settings["learning"], "scenario")
-    # The dataset's own files may be on another machine.
-    learning = learn_from(spec, document, Federation.of_shared(Spec(**settings["dataset"]), tensors))
+    learning = learn_from(spec, document, federation)
     return TaskBuilder.on(learning, Facts(**settings["facts"]), torch.device("cpu"))

@@ -22,7 +22,7 @@ from edgefl.show.compare import energy_of
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, styles
 from edgefl.show.page.sections.learning import accuracy_plot
 from edgefl.show.values import cell
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 
 SUFFIXES = (".pdf", ".svg", ".png")
 METADATA: Mapping[str, Mapping[str, Any]] = {

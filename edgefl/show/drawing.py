@@ -34,7 +34,7 @@ _TEXT, _SMALL = 8, 7
 # A character's width as a share of its size, and the inches beside a legend's text.
 _CHARACTER, _BESIDE = 0.6, 0.5
 
-# Of ``show.colours``, in line widths, as Plotly draws them.
+# Of ``show.page.frames``, in line widths, as Plotly draws them.
 _DASHES: Mapping[str, Any] = {
     "solid": "solid",
     "dash": (0, (3, 2)),

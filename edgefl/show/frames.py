@@ -21,7 +21,8 @@ from edgefl.analysis.summary import Summary
 from edgefl.core.extras import needs
 from edgefl.core.files import replacing
 from edgefl.show.formats import csv_cell, write_csv
-from edgefl.store import COLUMNS, check_table, read
+from edgefl.store.reader import check_table, read
+from edgefl.store.schema import COLUMNS
 
 _DTYPES = {"INTEGER": "Int64", "REAL": "float64"}
 _ARROW = {"INTEGER": "int64", "REAL": "double", "TEXT": "string"}

@@ -18,22 +18,15 @@ from rich.text import Text
 from edgefl.core.errors import UserError
 from edgefl.core.units import show_bytes, show_count, show_seconds, show_share
 from edgefl.show.table import MISSING, Cell, Column, Line, Table, cut
-from edgefl.store import (
-    OtherFormatError,
-    Reader,
-    event_hash,
-    is_group,
-    is_locked,
-    lost_from,
-    made_in,
-    read,
-    size_of,
-)
-from edgefl.store.folders import DATABASE, by_number
+from edgefl.store.events import event_hash
+from edgefl.store.folders import DATABASE, by_number, is_group, lost_from, made_in
+from edgefl.store.locks import is_locked
+from edgefl.store.reader import OtherFormatError, Reader, read
+from edgefl.store.removal import size_of
 
 DAMAGED, OTHER_FORMAT = "damaged", "other-format"
 STATUSES = ("planned", "running", "killed", "interrupted", "failed", "done", DAMAGED, OTHER_FORMAT)
-"""How a run may stand: as of ``store.Reader.status``, or it cannot be read."""
+"""How a run may stand: as of ``store.reader.Reader.status``, or it cannot be read."""
 _UNFINISHED = ("planned", "killed", "interrupted")
 _STYLES = dict.fromkeys(("failed", DAMAGED, OTHER_FORMAT), "red") | dict.fromkeys(_UNFINISHED, "yellow")
 # Of reasons and of commands, so many are shown; more methods are counted.
@@ -177,7 +170,7 @@ def _facts(reader: Reader) -> dict[str, Any]:
         "engine": str(meta["engine"]),
         "dataset": str(meta["dataset"]),
         "rounds": int(rounds),
-        "of_rounds": reader.resolved()["scenario"]["server"]["until"].get("rounds"),
+        "of_rounds": reader.document.data["scenario"]["server"]["until"].get("rounds"),
         **evaluated,
         "target": target,
         "target_s": last(reached, evaluated["model"], target)["t_s"] if evaluated and target else None,

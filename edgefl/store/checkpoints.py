@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgefl.store.folders import FILES
 from edgefl.store.reader import Reader
+from edgefl.store.sums import filed
 
 # The newest of them.
 _KEPT = 2
@@ -31,7 +32,6 @@ class CheckpointPlace(NamedTuple):
 
     Attributes:
         needs: how many merges and evaluations there have been.
-        version: the server version.
         evaluated: whether the last of them was the evaluation of that version.
         regular: whether a run with a larger ``server.until`` passes here, too.
         round: from 0; -1 before the first, the number of rounds after the last.
@@ -65,29 +65,22 @@ class Saved:
     """
 
     servers: Mapping[int, Any]
-    states: Mapping[int, tuple[int, SavedFile]] = field(default_factory=dict)
-    outcomes: Mapping[int, tuple[Any, Mapping[str, Any]]] = field(default_factory=dict)
-    content: Mapping[str, Any] = field(default_factory=dict)
+    states: Mapping[int, tuple[int, SavedFile]]
+    outcomes: Mapping[int, tuple[Any, Mapping[str, Any]]]
+    content: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint, as its run's directory has it.
+    """A checkpoint, as its run's directory has it: as ``Saved``, with files in place of trees.
 
     Attributes:
         number: counted from 1.
-        place: where in the run it is.
-        best: the best version by then; None where none was evaluated.
         events: the event hash of all that had happened.
-        versions: the files of server states, by version.
-        states: the files of clients' states with the jobs that wrote them, by client.
-        outcomes: the files of outcomes with their plain data, by number.
-        content: as it was saved.
     """
 
     number: int
     place: CheckpointPlace
-    best: int | None
     events: str
     versions: Mapping[int, SavedFile]
     states: Mapping[int, tuple[int, SavedFile]]
@@ -95,7 +88,7 @@ class Checkpoint:
     content: Mapping[str, Any]
 
     @property
-    def files(self) -> Iterable[SavedFile]:
+    def files(self) -> Iterator[SavedFile]:
         """All that it needs."""
         yield from self.versions.values()
         yield from (file for _, file in self.states.values())
@@ -103,95 +96,41 @@ class Checkpoint:
 
 
 def checkpoints_of(reader: Reader) -> list[Checkpoint]:
-    """The checkpoints of a run, the newest first; a file that has no row is named with an empty SHA-256.
+    """The checkpoints of a run, the newest first.
 
     Raises:
         UserError: the database is damaged.
     """
-    versions = {row["version"]: SavedFile(row["file"], row["sha256"]) for row in reader.rows("versions")}
-    outcomes = {row["outcome"]: row for row in reader.rows("outcomes")}
+    versions = {row["version"]: _file(row) for row in reader.rows("versions")}
+    outcomes = {row["outcome"]: (_file(row), json.loads(row["content"])) for row in reader.rows("outcomes")}
     states = reader.rows("states", "job")
-    found = []
-    for row in reader.rows("checkpoints", "checkpoint DESC"):
-        number = row["checkpoint"]
-        latest = {one["client"]: one for one in states if one["checkpoint"] <= number}
-        found.append(
-            Checkpoint(
-                number=number,
-                place=CheckpointPlace(*(row[name] for name in CheckpointPlace._fields)),
-                best=row["best"],
-                events=row["events"],
-                versions={
-                    version: versions.get(version, SavedFile(f"versions of {version}", ""))
-                    for version in json.loads(row["versions"])
-                },
-                states={
-                    client: (one["job"], SavedFile(one["file"], one["sha256"]))
-                    for client, one in latest.items()
-                },
-                outcomes={one: _outcome(outcomes[one]) for one in json.loads(row["outcomes"])},
-                content=json.loads(row["content"]),
-            )
+    return [
+        Checkpoint(
+            number=row["checkpoint"],
+            place=CheckpointPlace(*(row[name] for name in CheckpointPlace._fields)),
+            events=row["events"],
+            versions={version: versions[version] for version in json.loads(row["versions"])},
+            # Of each client the last.
+            states={
+                one["client"]: (one["job"], _file(one))
+                for one in states
+                if one["checkpoint"] <= row["checkpoint"]
+            },
+            outcomes={outcome: outcomes[outcome] for outcome in json.loads(row["outcomes"])},
+            content=json.loads(row["content"]),
         )
-    return found
-
-
-def _outcome(row: Mapping[str, Any]) -> tuple[SavedFile, Mapping[str, Any]]:
-    return SavedFile(row["file"], row["sha256"]), json.loads(row["content"])
-
-
-def add_checkpoint(
-    database: sqlite3.Connection,
-    place: CheckpointPlace,
-    saved: Saved,
-    files: Mapping[str, Mapping[int, SavedFile]],
-    events: str,
-    *,
-    best: bool,
-) -> None:
-    """Adds a checkpoint, and forgets what none that is kept needs.
-
-    Args:
-        database: the run's.
-        place: where it is.
-        saved: what it consists of.
-        files: those that were written for it, by table and number.
-        events: the event hash.
-        best: whether this is the best version so far.
-    """
-    kept = database.execute("SELECT checkpoint, best FROM checkpoints ORDER BY checkpoint").fetchall()
-    (oldest, _), (newest, before) = (kept[0], kept[-1]) if kept else ((0, None), (0, None))
-    number, chosen = newest + 1, place.version if best else before
-    versions = {*saved.servers, *([] if chosen is None else [chosen])}
-    lists = (sorted(versions), sorted(saved.outcomes), dict(saved.content))
-    database.execute(
-        "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (number, *place, chosen, events, *map(json.dumps, lists)),
-    )
-    rows = [(version, *file) for version, file in files["versions"].items()]
-    database.executemany("INSERT INTO versions VALUES (?, ?, ?)", rows)
-    outcomes = [
-        (number, *file, json.dumps(dict(saved.outcomes[number][1])))
-        for number, file in files["outcomes"].items()
+        for row in reader.rows("checkpoints", "checkpoint DESC")
     ]
-    database.executemany("INSERT INTO outcomes VALUES (?, ?, ?, ?)", outcomes)
-    states = [(job, client, *file, number) for client, (job, file) in saved.states.items()]
-    database.executemany("INSERT INTO states VALUES (?, ?, ?, ?, ?)", states)
-    _keep_newest(database, _KEPT, since=oldest)
 
 
-def keep_one(database: sqlite3.Connection) -> None:
-    """Keeps the newest checkpoint and the newest regular one, of a run that is done."""
-    _keep_newest(database, 1)
+def _file(row: Mapping[str, Any]) -> SavedFile:
+    return SavedFile(row["file"], row["sha256"])
 
 
-def _keep_newest(database: sqlite3.Connection, count: int, since: int = 0) -> None:
+def keep_newest(database: sqlite3.Connection, count: int = _KEPT) -> None:
     """Removes older checkpoints, and versions, outcomes and states that none of those that are left needs.
 
-    Args:
-        database: the run's.
-        count: how many are kept, beside the newest regular one.
-        since: the oldest checkpoint when this was done last; states of later ones are looked at.
+    So many are kept beside the newest regular one.
     """
     database.execute(
         "DELETE FROM checkpoints WHERE checkpoint NOT IN "
@@ -199,24 +138,20 @@ def _keep_newest(database: sqlite3.Connection, count: int, since: int = 0) -> No
         "AND checkpoint IS NOT (SELECT MAX(checkpoint) FROM checkpoints WHERE regular)",
         (count,),
     )
-    needed = "SELECT value FROM checkpoints, json_each(checkpoints.{})"
-    database.execute(
-        f"DELETE FROM versions WHERE version NOT IN ({needed.format('versions')})"  # noqa: S608 - our own names
-    )
-    database.execute(f"DELETE FROM outcomes WHERE outcome NOT IN ({needed.format('outcomes')})")  # noqa: S608 - our own names
+    for table, key in (("versions", "version"), ("outcomes", "outcome")):
+        needed = f"SELECT value FROM checkpoints, json_each(checkpoints.{table})"  # noqa: S608 - our own names
+        database.execute(f"DELETE FROM {table} WHERE {key} NOT IN ({needed})")  # noqa: S608 - our own names
     # A client's state is needed until a newer one was there at the oldest checkpoint.
     database.execute(
         "DELETE FROM states WHERE job IN (SELECT old.job FROM states AS newer JOIN states AS old "
-        "USING (client) WHERE newer.checkpoint > ? AND newer.checkpoint <= "
-        "(SELECT MIN(checkpoint) FROM checkpoints) AND old.job < newer.job)",
-        (since,),
+        "USING (client) WHERE newer.checkpoint <= (SELECT MIN(checkpoint) FROM checkpoints) "
+        "AND old.job < newer.job)"
     )
 
 
 def sweep(folder: Path, database: sqlite3.Connection) -> None:
     """Deletes the files of a run that no row refers to; the rows are on the disk."""
-    tables = " UNION ".join(f"SELECT file FROM {table}" for table in FILES)  # noqa: S608 - our own names
-    kept = {name for (name,) in database.execute(tables)}
+    kept = filed(database)
     for name in FILES:
         with suppress(OSError):
             for path in (folder / name).iterdir():
@@ -225,14 +160,7 @@ def sweep(folder: Path, database: sqlite3.Connection) -> None:
 
 
 def rewind(database: sqlite3.Connection, to: Checkpoint | None, jobs: Iterable[int], turn: int) -> None:
-    """Takes away all that came after a checkpoint; after none, all that happened.
-
-    Args:
-        database: the run's.
-        to: the checkpoint.
-        jobs: those that had ended.
-        turn: the server's last turn by then.
-    """
+    """Takes the rows away that came after a checkpoint; the arguments are those of ``Store.rewind``."""
     number, version, evaluated = (to.number, *to.place[1:3]) if to else (0, 0, False)
     for table, where, values in (
         ("jobs", "job NOT IN (SELECT value FROM json_each(?))", (json.dumps(list(jobs)),)),
@@ -248,4 +176,4 @@ def rewind(database: sqlite3.Connection, to: Checkpoint | None, jobs: Iterable[i
         ("versions", "? OR version > ?", (to is None, version)),
     ):
         database.execute(f"DELETE FROM {table} WHERE {where}", values)  # noqa: S608 - our own names
-    _keep_newest(database, _KEPT)
+    keep_newest(database)

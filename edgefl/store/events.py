@@ -4,125 +4,102 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edgefl.core.arrays import Words
-from edgefl.core.event import ENDINGS, JOB, ServerEvent
-from edgefl.store.schema import COLUMNS
+from edgefl.core.event import ENDINGS, JOB, TAIL, ServerEvent
+from edgefl.store.schema import STORED
 
 if TYPE_CHECKING:
     from edgefl.store.reader import Reader
 
-# All that happens in virtual time, and nothing that training reports.
-_TABLES = {
-    table: {name: kind for name, kind in COLUMNS[table].items() if name != "scalars"}
-    for table in ("jobs", "server_events", "settled_tails")
+_ENDING = " ".join(f"WHEN '{kind}' THEN {number}" for number, kind in enumerate(ENDINGS) if kind)
+# The columns of ``JOB`` that are not their own SQL.
+_OTHERS = {
+    "exchange": "place",
+    "ending": f"CASE ending {_ENDING} END",
+    "into_version": "IFNULL(into_version, -1)",
 }
+_COLUMNS = ", ".join(_OTHERS.get(name, name) for name in JOB.names or ())
+# All jobs that ended, by number, as rows of ``JOB``; they come first, so that they stay in their order.
+JOBS = f"SELECT {_COLUMNS} FROM jobs CROSS JOIN exchanges USING (exchange) ORDER BY job"  # noqa: S608 - our own names
+_RECORDS = {"jobs": JOB, "settled_tails": TAIL}
 # Rows that are hashed at once.
 _ROWS = 10_000
-_ENDINGS = [str(ending) for ending in ENDINGS]
-_HALF, _MIX = np.uint64(32), np.uint64(0xD6E8FEB86659FD93)
 
 
-def event_row(event: ServerEvent) -> tuple[Any, ...]:
-    """A row of ``server_events``."""
-    return *event[:2], str(event.kind), *event[3:]
+def event_rows(events: Iterable[ServerEvent]) -> list[tuple[Any, ...]]:
+    """Rows of ``server_events``."""
+    return [(event.turn, float(event.t_s), str(event.kind), *event[3:]) for event in events]
 
 
-def job_columns(rows: np.ndarray, exchanges: Sequence[str]) -> list[Any]:
-    """Rows of ``JOB`` as the table's columns but for scalars: arrays and lists; -1 and NaN are NULL."""
-    rows = rows[np.argsort(rows["job"])]
-    columns: dict[str, Any] = {name: rows[name] for name in JOB.names or ()}
-    columns["exchange"] = [exchanges[place] for place in rows["exchange"].tolist()]
-    columns["ending"] = [_ENDINGS[number] for number in rows["ending"].tolist()]
-    return list(columns.values())
+def job_rows(rows: np.ndarray, exchanges: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Rows of ``jobs``, of rows of ``JOB`` whose numbers stand for these exchanges; NaN is NULL."""
+    columns = {name: rows[name].tolist() for name in STORED["jobs"] if name != "scalars"}
+    columns["exchange"] = [exchanges[place] for place in columns["exchange"]]
+    columns["ending"] = [str(ENDINGS[number]) for number in columns["ending"]]
+    columns["into_version"] = [None if version < 0 else version for version in columns["into_version"]]
+    return zip(*columns.values(), [None] * len(rows), strict=True)
 
 
 class EventDigest:
     """Of each table of events: how many rows it has, and the sum, modulo 2^64, of a 64-bit hash of each.
 
     A sum follows new rows at their own cost, whatever their order, and can be made again from what is stored.
-    It is there against damage, not against forgery: one changed value always changes it.
+    What training reports has no part in it.
 
     Attributes:
         sums: by table, the count and the sum.
     """
 
     def __init__(self, sums: Mapping[str, Sequence[int]] | None = None) -> None:
-        self.sums = {table: tuple((sums or {}).get(table, (0, 0))) for table in _TABLES}
+        tables = ("jobs", "server_events", "settled_tails")
+        self.sums = {table: tuple((sums or {}).get(table, (0, 0))) for table in tables}
 
     @classmethod
     def of(cls, database: sqlite3.Connection) -> EventDigest:
         """That of stored rows.
 
         Raises:
-            sqlite3.DatabaseError, ValueError, TypeError, AttributeError, OverflowError: rows cannot be read,
-                or a value is not of its column's type.
+            sqlite3.DatabaseError, ValueError, TypeError, OverflowError: rows cannot be read.
         """
         found, cursor = cls(), database.cursor()
         cursor.row_factory = None
-        for table, columns in _TABLES.items():
-            rows = cursor.execute(f"SELECT {', '.join(columns)} FROM {table}")  # noqa: S608 - our own names
-            while some := list(islice(rows, _ROWS)):
-                found.add(table, list(zip(*some, strict=True)))
+        found.add_events(cursor.execute("SELECT * FROM server_events"))
+        for table, sql in (("jobs", JOBS), ("settled_tails", "SELECT * FROM settled_tails")):
+            rows = cursor.execute(sql)
+            while len(some := np.fromiter(islice(rows, _ROWS), _RECORDS[table])):
+                found.add(table, some)
         return found
 
-    def add(self, table: str, columns: Sequence[Any]) -> None:
-        """Adds rows, given as the table's columns: each a sequence or an array of one value a row."""
-        kinds = _TABLES[table].values()
-        words = np.stack([_WORDS[kind](column) for kind, column in zip(kinds, columns, strict=True)])
-        # Upper bits go into lower ones, since the product with an odd number only moves bits up.
-        words ^= words >> _HALF
-        words *= _keys(len(words))
-        hashes: Words = words.sum(axis=0, dtype=np.uint64)
-        # Not linear, so that values which two rows exchange change the sum of both.
-        hashes ^= hashes >> _HALF
-        hashes *= _MIX
-        hashes ^= hashes >> _HALF
+    def add(self, table: str, rows: np.ndarray) -> None:
+        """Adds rows of ``jobs``, which may have more columns than ``JOB``, or of ``settled_tails``."""
+        kind = _RECORDS[table]
+        names = list(kind.names or ())
+        rows = rows[names].astype(kind)
+        for name in names:
+            if rows[name].dtype == np.float64:
+                # SQLite reads back every NaN as NULL, which is NaN here, and -0 as 0.
+                rows[name] = np.where(np.isnan(rows[name]), np.nan, rows[name] + 0.0)
+        self._add(table, rows.view(f"V{rows.itemsize}").tolist())
+
+    def add_events(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Adds rows of ``server_events``."""
+        self._add("server_events", [repr(row).encode() for row in rows])
+
+    def _add(self, table: str, rows: Sequence[bytes]) -> None:
+        hashes = b"".join([hashlib.blake2b(row, digest_size=8).digest() for row in rows])
         count, total = self.sums[table]
-        self.sums[table] = count + len(hashes), (total + int(hashes.sum(dtype=np.uint64))) % 2**64
+        total += int(np.frombuffer(hashes, "<u8").sum())
+        self.sums[table] = count + len(rows), total % 2**64
 
     def text(self) -> str:
         """16 hexadecimal digits; empty where nothing has happened yet."""
         found = [(table, *sums) for table, sums in self.sums.items() if sums[0]]
         return hashlib.sha256(repr(found).encode()).hexdigest()[:16] if found else ""
-
-
-def _integers(column: Any) -> Words:
-    """What is missing is -1, as in rows of ``JOB``."""
-    if not isinstance(column, np.ndarray):
-        column = [-1 if value is None else value for value in column]
-    return np.array(column, dtype=np.int64).view(np.uint64)
-
-
-def _reals(column: Any) -> Words:
-    """SQLite reads back every NaN as NULL, which is NaN here, and -0 as 0."""
-    values = np.array(column, dtype=np.float64) + 0.0
-    values[np.isnan(values)] = np.nan
-    return values.view(np.uint64)
-
-
-def _texts(column: Any) -> Words:
-    return np.fromiter(map(_text, column), np.uint64, len(column))
-
-
-@lru_cache(maxsize=4096)
-def _text(value: str) -> int:
-    return int.from_bytes(hashlib.blake2b(value.encode(), digest_size=8).digest(), "little")
-
-
-_WORDS = {"INTEGER": _integers, "REAL": _reals, "TEXT": _texts}
-
-
-@cache
-def _keys(count: int) -> Words:
-    """An odd number for each column."""
-    return np.array([[_text(f"column {place}") | 1] for place in range(count)], dtype=np.uint64)
 
 
 # The key of a digest's sums among the facts about a run.

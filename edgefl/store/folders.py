@@ -22,8 +22,8 @@ from edgefl.core.files import atomically, on_disk
 from edgefl.store.locks import GROUP, LOCK, is_locked, locked
 
 DATABASE, PLAN, HOST = "run.sqlite", "plan.yaml", "host.json"
-# A database that is being made.
-UNNAMED = f"{DATABASE}.tmp"
+# What SQLite calls a database without a file.
+IN_MEMORY = Path(":memory:")
 # Tables of files, each in a folder of that name.
 FILES = ("versions", "states", "outcomes")
 _RUNS = Path("runs")
@@ -31,26 +31,28 @@ _RUNS = Path("runs")
 
 @contextmanager
 def claimed(out: Path | None, name: str) -> Iterator[Path]:
-    """A directory that no other command writes into meanwhile.
+    """A directory for one command alone: a new or an empty one, or a new one under ``runs/``, named after it.
 
     At the end, what was made for it is removed as far as it is empty.
-
-    Args:
-        out: the directory, new or empty; None for a new one under ``runs/``.
-        name: begins the new one's name.
 
     Raises:
         UserError: it is not empty, in use, or cannot be written.
     """
     around = _RUNS if out is None else out
     made = [path for path in (around, *around.parents) if not path.exists()]
+    folder = around
     try:
-        folder = _new_run(name) if out is None else out
-        made = [folder, *made] if out is None else made
-        fresh_folder(folder)
+        with _creating(around):
+            around.mkdir(parents=True, exist_ok=True)
+        if out is None:
+            folder = _new_run(name)
+            made = [folder, *made]
         with locked(folder, hint="choose another --out"):
-            # A command that was quicker may have ended before the lock was ours.
-            check_empty(folder)
+            with _creating(folder):
+                empty = all(path.name == LOCK for path in folder.iterdir())
+            if not empty:
+                hint = "choose another --out; nothing was changed"
+                raise UserError(f"{folder} is not empty", where=str(folder), hint=hint)
             yield folder
     finally:
         for path in made:
@@ -63,47 +65,19 @@ def _new_run(name: str) -> Path:
     stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
     for suffix in chain([""], map("-{}".format, count(2))):
         folder = _RUNS / f"{name}-{stamp}{suffix}"
-        try:
-            folder.mkdir(parents=True)
-        except OSError as error:
-            if isinstance(error, FileExistsError) and folder.is_dir():
-                continue
-            raise _cannot_create(folder, error) from error
-        return folder
+        with _creating(folder), suppress(FileExistsError):
+            folder.mkdir()
+            return folder
     raise AssertionError("names do not run out")
 
 
-def check_empty(folder: Path) -> None:
-    """Checks that a directory has nothing in it, except perhaps the lock file.
-
-    Raises:
-        UserError: it has, or it cannot be read.
-    """
+@contextmanager
+def _creating(folder: Path) -> Iterator[None]:
+    """Tells which directory cannot be made, as a UserError."""
     try:
-        empty = all(path.name == LOCK for path in folder.iterdir())
+        yield
     except OSError as error:
-        raise _cannot_create(folder, error) from error
-    if not empty:
-        raise UserError(
-            f"{folder} is not empty", where=str(folder), hint="choose another --out; nothing was changed"
-        )
-
-
-def fresh_folder(folder: Path) -> None:
-    """Makes a directory, unless there is an empty one.
-
-    Raises:
-        UserError: it exists and is not empty, or cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _cannot_create(folder, error) from error
-    check_empty(folder)
-
-
-def _cannot_create(folder: Path, error: OSError) -> UserError:
-    return UserError(f"cannot create {folder}: {error.strerror}", where=str(folder))
+        raise UserError(f"cannot create {folder}: {error.strerror}", where=str(folder)) from error
 
 
 def is_run(folder: Path) -> bool:
@@ -153,7 +127,7 @@ def made_in(folder: Path) -> list[Path]:
 def _is_made(folder: Path) -> bool:
     """Whether a run was made there; not in a directory that cannot be read."""
     with suppress(OSError):
-        return any((folder / name).is_file() for name in (DATABASE, UNNAMED))
+        return any(path.is_file() for path in folder.glob(f"{DATABASE}*"))
     return False
 
 
@@ -213,17 +187,11 @@ def lost_from(folder: Path) -> dict[Path, str]:
     for group in [folder, *folders_in(folder)]:
         # A list that is damaged, or may not be read, names nobody.
         with suppress(UserError, OSError):
-            runs = read_group(group)[1] if is_group(group) else []
-            found |= {group / run: why for run in runs if (why := _lost(group / run))}
+            for run in map(group.joinpath, read_group(group)[1]):
+                if not (run / DATABASE).is_file():
+                    gone = "it is a link to nowhere" if run.is_symlink() else "its folder is gone"
+                    found[run] = f"it has no {DATABASE}" if run.is_dir() else gone
     return found
-
-
-def _lost(run: Path) -> str:
-    if (run / DATABASE).is_file():
-        return ""
-    if run.is_dir():
-        return f"it has no {DATABASE}"
-    return "it is a link to nowhere" if run.is_symlink() else "its folder is gone"
 
 
 def read_group(folder: Path) -> tuple[str, list[str]]:
@@ -232,13 +200,10 @@ def read_group(folder: Path) -> tuple[str, list[str]]:
     Raises:
         UserError: the list is damaged.
     """
-    try:
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         data = json.loads((folder / GROUP).read_text(encoding="utf-8"))
-        sha256 = data.pop("sha256")
-        if sha256 == _digest(data):
+        if data.pop("sha256") == _digest(data):
             return data["name"], data["runs"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass
     raise UserError(
         f"{folder.name}: {GROUP} is damaged", where=str(folder / GROUP), hint="resume its runs one by one"
     )

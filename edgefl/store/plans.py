@@ -5,46 +5,52 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from edgefl.core.arrays import Ints
 from edgefl.core.clients import NAMED, Clients
-from edgefl.core.corners import Corner
+from edgefl.core.corners import CORNERS
 from edgefl.core.cost import Traced, as_text, of_text
-from edgefl.core.devices import Battery, Throttling, board_of
+from edgefl.core.devices import AnyBoard, Battery, Throttling
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import MergeTrace, ServerWork
-from edgefl.core.params import Strict
-from edgefl.core.plan import COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
+from edgefl.core.plan import COLUMNS, Assumption, Plan, Prices, Refusal
 from edgefl.core.scenario import Scenario, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.store.reader import Reader
 
-Record = TypeVar("Record", bound=Strict)
 
-
-def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
-    """What is known of a run before it starts: tables and rows of them."""
+def plan_rows(
+    plan: Plan, test_samples: Iterable[int], class_counts: Ints | None
+) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+    """What is known of a run before it starts, see ``Store.write_plan``: tables and rows of them."""
     clients = plan.clients
-    yield "kinds", _kind_rows(clients.one_of_each_kind())
+    kinds = clients.one_of_each_kind()
+    named = [[getattr(kinds, f"{key}s")[place] for place in getattr(kinds, key)] for key in NAMED]
+    yield "kinds", zip(kinds.kind.tolist(), *named, kinds.samples.tolist(), strict=True)
     kind, slowdown = clients.kind.tolist(), clients.slowdown.tolist()
     own = (range(len(clients)), kind, test_samples, slowdown, clients.admitted.astype(int).tolist())
     cells = (None if cell < 0 else cell for cell in clients.cell.tolist())
     users = (None if user == client else user for client, user in enumerate(clients.user.tolist()))
     yield "fleet", zip(*own, cells, users, strict=True)
     yield "cells", enumerate(clients.cells)
-    refused = {int(clients.kind[refusal.client]): refusal for refusal in plan.refusals}
-    yield "refused_kinds", [(kind, *_refusal_row(one)) for kind, one in refused.items()]
+    yield (
+        "refused_kinds",
+        [
+            (kind, one.exchange, one.needs_bytes, one.has_bytes, json.dumps(dict(one.parts)), one.reason)
+            for kind, one in plan.refusals.items()
+        ],
+    )
     for place, prices in enumerate(plan.prices):
         facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
         yield "exchanges", [(prices.exchange, place, *facts)]
         yield "prices", _price_rows(prices)
-        for corner, one in zip(Corner, prices.corners or (), strict=False):
-            yield "corner_prices", _price_rows(one, corner.value)
+        for corner, one in zip(CORNERS, prices.corners or (), strict=False):
+            yield "corner_prices", _price_rows(one, corner)
         if prices.traces:
             yield "traces", [(prices.exchange, as_text(Traced(prices.traces, prices.taken)))]
         for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
@@ -53,12 +59,10 @@ def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, It
                 yield "payloads", [(*key, part, size) for part, size in parts.items()]
     if plan.server_work is not None:
         yield "server_work", [(name, as_text(one)) for name, one in plan.server_work.traces.items()]
-
-
-def count_rows(counts: Ints) -> Iterator[tuple[int, int, int]]:
-    """Rows of ``class_counts``, of (clients, classes) counts: those that are not 0."""
-    clients, labels = np.nonzero(counts)
-    return zip(clients.tolist(), labels.tolist(), counts[clients, labels].tolist(), strict=True)
+    if class_counts is not None:
+        where = np.nonzero(class_counts)
+        columns = (*where, class_counts[where])
+        yield "class_counts", zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _price_rows(prices: Prices, *key: str) -> Iterator[tuple[Any, ...]]:
@@ -67,47 +71,41 @@ def _price_rows(prices: Prices, *key: str) -> Iterator[tuple[Any, ...]]:
     return ((prices.exchange, kind, *key, *row) for kind, row in enumerate(values))
 
 
-def _kind_rows(kinds: Clients) -> Iterable[tuple[Any, ...]]:
-    """Rows of a client of each kind."""
-    named = [[getattr(kinds, f"{key}s")[place] for place in getattr(kinds, key)] for key in NAMED]
-    return zip(kinds.kind.tolist(), *named, kinds.samples.tolist(), strict=True)
-
-
-def _refusal_row(refusal: Refusal) -> tuple[Any, ...]:
-    """A kind's row of one of its clients' refusals."""
-    parts = json.dumps(dict(refusal.parts))
-    return refusal.exchange, refusal.needs_bytes, refusal.has_bytes, parts, refusal.reason
-
-
 def read_plan(reader: Reader) -> Plan:
     """The plan of a run, with its traces.
 
     Raises:
         UserError: a file or a row is damaged, or a policy or selector that it names is gone.
     """
-    document = reader.document()
-    resolved = reader.resolved()
+    document, resolved = reader.document, reader.document.data
     scenario = validate(Scenario, as_given(resolved["scenario"]), document, ["scenario"])
     scenario = scenario.model_copy(update={"name": reader.meta["name"]})
-    server = scenario.server
-    of = reader.meta.get("assumptions", {})
     clients = _clients(reader, resolved["devices"], document)
+    prices = []
+    for one in read_prices(reader):
+        traced = read_traced(reader, one.exchange)
+        prices.append(replace(one, traces=traced.traces, taken=traced.steps) if traced else one)
+    facts = ("device", "exchange", "needs_bytes", "has_bytes", "reason")
+    refused = {
+        row["kind"]: Refusal(parts=json.loads(row["parts"]), **{key: row[key] for key in facts})
+        for row in reader.query("SELECT * FROM refused_kinds JOIN kinds USING (kind)")
+    }
+    server_work, device = None, scenario.server.device
+    if device is not None:
+        board = validate(AnyBoard, resolved["server_device"], document, ["server_device"])
+        rows = reader.rows("server_work", "exchange")
+        traces = {row["exchange"]: of_text(MergeTrace, row["content"]) for row in rows}
+        server_work = ServerWork(device, board, traces)
+    of = reader.meta.get("assumptions", {})
     return Plan(
         scenario=scenario,
         clients=clients,
-        prices=tuple(_with_traces(reader, prices) for prices in read_prices(reader)),
+        prices=tuple(prices),
         fleet=validate(Fleet, resolved["fleet"], document, ["fleet"]),
-        refusals=_refusals(reader, clients),
+        refusals=refused,
         assumed=tuple(Assumption(*of[line]) if line in of else line for line in reader.meta["assumed"]),
-        server_work=None if server.device is None else _server(reader, server.device, resolved, document),
+        server_work=server_work,
     )
-
-
-def _server(reader: Reader, name: str, resolved: Mapping[str, Any], document: Document) -> ServerWork:
-    """The server's device and its work."""
-    board = board_of(resolved["server_device"], document, ["server_device"])
-    rows = reader.rows("server_work", "exchange")
-    return ServerWork(name, board, {row["exchange"]: of_text(MergeTrace, row["content"]) for row in rows})
 
 
 def _clients(reader: Reader, devices: Mapping[str, Any], document: Document) -> Clients:
@@ -128,21 +126,14 @@ def _clients(reader: Reader, devices: Mapping[str, Any], document: Document) -> 
         columns[key] = [known.index(row[key]) for row in kinds]
     for key in ("samples", *NAMED):
         columns[key] = np.array(columns[key], dtype=np.int64)[fleet["kind"]]
-    for key, record in (("batteries", Battery), ("throttling", Throttling)):
-        columns[key] = tuple(_part(devices, name, record, document) for name in columns["devices"])
+    for key, part, record in (("batteries", "battery", Battery), ("throttling", "throttling", Throttling)):
+        columns[key] = tuple(
+            validate(record, data, document, ["devices", name, part])
+            if (data := devices[name][part]) is not None
+            else None
+            for name in columns["devices"]
+        )
     return Clients(**(columns | fleet))
-
-
-def _part(devices: Mapping[str, Any], name: str, record: type[Record], document: Document) -> Record | None:
-    """A device's battery, or its throttling; None where it has none."""
-    key = record.__name__.lower()
-    value = devices[name][key]
-    return None if value is None else validate(record, value, document, ["devices", name, key])
-
-
-def _with_traces(reader: Reader, prices: Prices) -> Prices:
-    traced = read_traced(reader, prices.exchange)
-    return replace(prices, traces=traced.traces, taken=traced.steps) if traced else prices
 
 
 def read_traced(reader: Reader, exchange: str) -> Traced | None:
@@ -161,38 +152,26 @@ def read_traced(reader: Reader, exchange: str) -> Traced | None:
 
 def read_prices(reader: Reader) -> tuple[Prices, ...]:
     """The prices of a run, by exchange in the method's order, without their traces."""
-    return tuple(_prices(reader, row) for row in reader.rows("exchanges", "place"))
-
-
-def _prices(reader: Reader, exchange: dict[str, Any]) -> Prices:
-    name = exchange["exchange"]
-    here = Prices(
-        exchange=name,
-        at=exchange["at"],
-        every=exchange["every"],
-        everyone=bool(exchange["everyone"]),
-        stateful=bool(exchange["stateful"]),
-        **_columns(reader.query("SELECT * FROM prices WHERE exchange = ? ORDER BY kind", name)),
-    )
-    sql = "SELECT * FROM corner_prices WHERE exchange = ? AND corner = ? ORDER BY kind"
-    corners = [reader.query(sql, name, corner.value) for corner in Corner]
-    if not all(corners):
-        return here
-    cheap, costly = (replace(here, **_columns(rows)) for rows in corners)
-    return replace(here, corners=(cheap, costly))
+    found = []
+    for row in reader.rows("exchanges", "place"):
+        name = row["exchange"]
+        one = Prices(
+            exchange=name,
+            at=row["at"],
+            every=row["every"],
+            everyone=bool(row["everyone"]),
+            stateful=bool(row["stateful"]),
+            **_columns(reader.query("SELECT * FROM prices WHERE exchange = ? ORDER BY kind", name)),
+        )
+        sql = "SELECT * FROM corner_prices WHERE exchange = ? AND corner = ? ORDER BY kind"
+        corners = [reader.query(sql, name, corner) for corner in CORNERS]
+        if all(corners):
+            cheap, costly = (replace(one, **_columns(rows)) for rows in corners)
+            one = replace(one, corners=(cheap, costly))
+        found.append(one)
+    return tuple(found)
 
 
 def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The columns of ``Prices`` by kind, of rows in the order of kinds."""
     return {key: np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()}
-
-
-def _refusals(reader: Reader, clients: Clients) -> tuple[Refusal, ...]:
-    rows = reader.query("SELECT * FROM refused_kinds JOIN kinds USING (kind)")
-    return refusals_of(clients, {row["kind"]: _refusal(row) for row in rows})
-
-
-def _refusal(row: dict[str, Any]) -> Refusal:
-    """Of no client yet."""
-    facts = {key: row[key] for key in ("device", "exchange", "needs_bytes", "has_bytes", "reason")}
-    return Refusal(client=-1, parts=json.loads(row["parts"]), **facts)

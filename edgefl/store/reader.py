@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.core.errors import UnknownNameError, UserError, nearest, short
-from edgefl.core.event import ENDINGS, JOB
+from edgefl.core.event import JOB
 from edgefl.core.yamls import RECORDED, Document
-from edgefl.store.events import DIGEST, EventDigest
-from edgefl.store.folders import DATABASE, HOST, PLAN
+from edgefl.store.events import DIGEST, JOBS, EventDigest
+from edgefl.store.folders import DATABASE, HOST, IN_MEMORY, PLAN
 from edgefl.store.locks import is_worked_on
 from edgefl.store.schema import FORMAT, SCHEMA, TABLES, schema_of
 from edgefl.store.sums import content_damage, noted
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
-_ENDING = " ".join(f"WHEN '{kind}' THEN {number}" for number, kind in enumerate(ENDINGS) if kind)
-# The columns of ``JOB`` that are not their own SQL.
-_JOB = {
-    "exchange": "place",
-    "ending": f"CASE ending {_ENDING} END",
-    "into_version": "IFNULL(into_version, -1)",
-}
 
 
 class Reader:
@@ -42,30 +36,21 @@ class Reader:
     """
 
     def __init__(
-        self,
-        folder: Path | None,
-        database: sqlite3.Connection | None = None,
-        *,
-        trusted: bool = False,
+        self, folder: Path, database: sqlite3.Connection | None = None, *, trusted: bool = False
     ) -> None:
-        """Opens a run directory, or reads an open database.
+        """Opens a run directory, or reads a database that is open.
 
-        Args:
-            folder: the directory; None in memory.
-            database: the database; None for the directory's.
-            trusted: whether not to look for damage, which takes as long as reading all rows: for a run that
-                this process writes, and reads again and again while it does.
+        Where it is ``trusted``, no damage is looked for, which takes as long as reading all rows: for a run
+        that this process writes, and reads again and again while it does.
 
         Raises:
             UserError: it is not one, of another format, or damaged.
         """
-        self._folder = folder
-        self.where = "" if folder is None else str(folder)
-        self._document: Document | None = None
+        self.folder, self.where = folder, "" if folder == IN_MEMORY else str(folder)
         # Looked at first: a run that ends meanwhile was not killed.
-        self._in_progress = folder is None or is_worked_on(folder)
+        self._in_progress = database is not None or is_worked_on(folder)
         with self._reading():
-            self._db = _opened(self.folder) if database is None else database
+            self._db = database or _opened(self.folder)
         try:
             self._db.row_factory = sqlite3.Row
             with self._reading():
@@ -79,17 +64,6 @@ class Reader:
         except BaseException:
             self._db.close()
             raise
-
-    @property
-    def folder(self) -> Path:
-        """The directory.
-
-        Raises:
-            ValueError: the rows are in memory.
-        """
-        if self._folder is None:
-            raise ValueError("a run in memory has no directory")
-        return self._folder
 
     @property
     def status(self) -> str:
@@ -145,7 +119,7 @@ class Reader:
             return str(problems[0]).splitlines()[-1]
         try:
             stored, found = self.meta.get(DIGEST), EventDigest.of(self._db)
-        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             return f"a row of its jobs or events: {error}"
         is_same = stored is None or EventDigest(stored).sums == found.sums
         return "" if is_same else "its jobs or events are not those that were written"
@@ -155,23 +129,13 @@ class Reader:
 
         Raises:
             UnknownNameError: there is no such table.
-            UserError: the file is damaged.
+            UserError: the file is damaged; so do all methods that read.
         """
         check_table(table, self.where)
         return self.query(f"SELECT * FROM {table} ORDER BY {order or _ORDER.get(table, 'rowid')}")  # noqa: S608 - one of our own names
 
     def pieces(self, table: str, size: int = 16_384) -> Iterator[list[tuple[Any, ...]]]:
-        """The columns of a table in the order of ``schema.COLUMNS``, some rows at a time.
-
-        Args:
-            table: as of ``rows``, in the same order.
-            size: how many rows a piece has; the last one may have fewer, and none is empty.
-
-        Raises:
-            UnknownNameError: there is no such table.
-            UserError: the file is damaged.
-        """
-        check_table(table, self.where)
+        """The columns of a table of a run in the order of ``rows``, ``size`` rows or fewer at a time."""
         cursor = self._db.cursor()
         cursor.row_factory = None
         with self._reading():
@@ -180,29 +144,12 @@ class Reader:
                 yield list(zip(*rows, strict=True))
 
     def query(self, sql: str, *values: Any, **named: Any) -> list[dict[str, Any]]:
-        """The rows of a SELECT, as a list of dicts.
-
-        Args:
-            sql: the SELECT.
-            values: of its question marks.
-            named: in their place, those of its ``:names``.
-
-        Raises:
-            UserError: the file is damaged.
-        """
+        """The rows of a SELECT, as a list of dicts; its ``?`` are ``values``, its ``:names`` others."""
         with self._reading():
             return [dict(row) for row in self._db.execute(sql, named or values)]
 
     def arrays(self, sql: str, **dtypes: type[np.generic]) -> dict[str, NDArray[Any]]:
-        """The columns of a SELECT as arrays, for tables that are long; reals alone may be NULL, which is NaN.
-
-        Args:
-            sql: the SELECT.
-            dtypes: each column's name and type, in order.
-
-        Raises:
-            UserError: the file is damaged.
-        """
+        """The columns of a SELECT as arrays, by name and type; reals alone may be NULL, which is NaN."""
         cursor = self._db.cursor()
         cursor.row_factory = None
         with self._reading():
@@ -210,50 +157,28 @@ class Reader:
         return {name: np.ascontiguousarray(found[name]) for name in dtypes}
 
     def jobs(self) -> dict[str, NDArray[Any]]:
-        """All jobs that ended, by number: columns of ``core.event.JOB``.
+        """All jobs that ended, by number: columns of ``core.event.JOB``."""
+        return self.arrays(JOBS, **{name: JOB[name].type for name in JOB.names or ()})
 
-        Raises:
-            UserError: the file is damaged.
-        """
-        columns = ", ".join(_JOB.get(name, name) for name in JOB.names or ())
-        # The jobs come first, so that they stay in their order.
-        sql = f"SELECT {columns} FROM jobs CROSS JOIN exchanges USING (exchange) ORDER BY job"  # noqa: S608 - ours
-        return self.arrays(sql, **{name: JOB[name].type for name in JOB.names or ()})
-
+    @cached_property
     def document(self) -> Document:
-        """``resolved`` as a document.
-
-        Raises:
-            UserError: it is damaged.
-        """
-        if self._document is None:
-            with self._reading():
-                rows = self._db.execute("SELECT content FROM plan").fetchall()
-                try:
-                    data = json.loads(rows[0]["content"])
-                except (ValueError, IndexError) as error:
-                    raise ValueError("its plan is damaged") from error
-            self._document = Document(str(self.folder / PLAN), data, context=RECORDED)
-        return self._document
-
-    def resolved(self) -> dict[str, Any]:
-        """The resolved scenario, its fleet and its devices as plain data, as they are in ``plan.yaml``.
-
-        Raises:
-            UserError: they are damaged.
-        """
-        return dict(self.document().data)
+        """The resolved scenario, its fleet and its devices, as in ``plan.yaml``."""
+        with self._reading():
+            rows = self._db.execute("SELECT content FROM plan").fetchall()
+            try:
+                data = json.loads(rows[0]["content"])
+            except (ValueError, IndexError) as error:
+                raise ValueError("its plan is damaged") from error
+        return Document(str(self.folder / PLAN), data, context=RECORDED)
 
     def host(self) -> dict[str, Any]:
         """``host.json`` as plain data; empty if missing or damaged, since no result depends on it."""
-        try:
+        path = self.folder / HOST
+        with suppress(OSError, ValueError, TypeError, RecursionError):
             known = noted(self.folder).get(HOST)
-            if known is not None and content_damage(self.folder / HOST, known):
-                return {}
-            host = json.loads((self.folder / HOST).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return host if isinstance(host, dict) else {}
+            if known is None or not content_damage(path, known):
+                return dict(json.loads(path.read_text(encoding="utf-8")))
+        return {}
 
     def close(self) -> None:
         """Closes the database."""

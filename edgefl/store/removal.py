@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 import stat
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from edgefl.store.locks import GROUP, LOCK, is_locked, locked
 # What edgefl writes in a group's directory and in a run's, by the paths there.
 _OF_GROUPS = r"group\.json|report\.html"
 _OF_RUNS = (
-    rf"{_OF_GROUPS}|host\.json|SHA256SUMS|traceback\.txt|plan\.yaml|run\.sqlite(\.tmp)?(-wal|-shm|-journal)?"
+    rf"{_OF_GROUPS}|host\.json|SHA256SUMS|traceback\.txt|plan\.yaml|run\.sqlite(-wal|-shm|-journal)?"
     rf"|({'|'.join(FILES)})(/\d+\.safetensors)?|tensorboard(/events\.out\.tfevents\..*)?"
     r"|export(/(global|client-\d+)(-\w+)?\.(onnx|md|bench\.json))?"
 )
@@ -33,14 +32,12 @@ class Removal:
     Attributes:
         folder: its directory.
         within: the directory that was named, which is ``folder`` or holds it.
-        runs: the directories of its runs; of a run its own.
-        size_bytes: of all that is in it.
+        runs: the directories of its runs, as they were named; of a run its own.
     """
 
     folder: Path
     within: Path
-    runs: tuple[Path, ...]
-    size_bytes: int
+    runs: list[Path]
 
     def held(self) -> AbstractContextManager[None]:
         """Locks it.
@@ -68,48 +65,40 @@ def removals(paths: Sequence[Path]) -> list[Removal]:
     Raises:
         UserError: a path is none of these, or a link, or holds the current directory or the home.
     """
-    for path in paths:
-        _check(path)
     found: dict[Path, Removal] = {}
+    seen: set[Path] = set()
     for path in paths:
-        for folder, runs in _units(path).items():
-            found.setdefault(folder.resolve(), Removal(folder, path, tuple(runs), size_of(folder)))
+        for run in _made(path):
+            folder = run.parent if run != path and is_group(run.parent) else run
+            one = found.setdefault(folder.resolve(), Removal(folder, path, []))
+            if run.resolve() not in seen and not is_group(run):
+                seen.add(run.resolve())
+                one.runs.append(run)
     # A run whose group goes as well is the group's.
     return [one for real, one in found.items() if not any(parent in found for parent in real.parents)]
 
 
-def _check(path: Path) -> None:
-    """Refuses what cannot be meant.
+def _made(path: Path) -> list[Path]:
+    """The runs in a directory; of a group that has none any more the group.
 
     Raises:
-        UserError: saying why.
+        UserError: it has none, or cannot be meant.
     """
-    what, hint = "", "name runs, groups or a folder of them"
+    hint = "name runs, groups or a folder of them"
     if path.is_symlink():
         what, hint = "is a link", "name the directory itself"
     elif not path.is_dir():
         what = "is a file, not a run" if path.exists() else "does not exist"
     elif holds := [one for one in (Path.cwd(), Path.home()) if one.resolve().is_relative_to(path.resolve())]:
         what = f"is or holds {holds[0]}"
-    if what:
-        raise UserError(f"{path} {what}; nothing was removed", where="RUN", hint=hint)
-
-
-def _units(path: Path) -> dict[Path, list[Path]]:
-    """The groups in a directory, and its runs that have none, each with its runs.
-
-    Raises:
-        UserError: it has none.
-    """
-    made = [run for run in made_in(path) if not run.is_symlink() and not run.parent.is_symlink()]
-    if not made and not is_group(path):
+    elif made := [run for run in made_in(path) if not run.is_symlink() and not run.parent.is_symlink()]:
+        return made
+    elif is_group(path):
+        return [path]
+    else:
         runs_in(path)
-        raise UserError(f"{path} holds links to runs and no run; nothing was removed", where="RUN")
-    units: dict[Path, list[Path]] = {} if made else {path: []}
-    for run in made:
-        is_own = run != path and is_group(run.parent)
-        units.setdefault(run.parent if is_own else run, []).append(run)
-    return units
+        what, hint = "holds links to runs and no run", ""
+    raise UserError(f"{path} {what}; nothing was removed", where="RUN", hint=hint)
 
 
 def discard(folder: Path) -> None:
@@ -130,7 +119,8 @@ def remove(removal: Removal) -> int:
         UserError: a command works on it; nothing was removed.
         RunError: a file cannot be removed.
     """
-    folder, group = removal.folder, removal.folder.parent if is_group(removal.folder.parent) else None
+    folder, before = removal.folder, size_of(removal.folder)
+    group = folder.parent if is_group(folder.parent) else None
     with removal.held():
         leave_group(folder)
         try:
@@ -147,7 +137,7 @@ def remove(removal: Removal) -> int:
                 around.rmdir()
     if folder.exists():
         note(f"{folder} is left: something is in it that edgefl did not write")
-    return removal.size_bytes - size_of(folder)
+    return before - size_of(folder)
 
 
 def _clear(folder: Path, own: str) -> None:
@@ -160,17 +150,9 @@ def _clear(folder: Path, own: str) -> None:
     """
     pattern = re.compile(f"({own}){_TEMPORARY}")
     found = [path for path in folder.rglob("*") if pattern.fullmatch(path.relative_to(folder).as_posix())]
-    for path in sorted(found, key=lambda path: (path.name.startswith((DATABASE, GROUP)), -len(path.parts))):
+    found.sort(key=lambda path: (path.name.startswith((DATABASE, GROUP)), -len(path.parts)))
+    for path in [*found, folder]:
         if path.is_symlink() or not path.is_dir():
             path.unlink(missing_ok=True)
-        else:
-            _remove_empty(path)
-    _remove_empty(folder)
-
-
-def _remove_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError as error:
-        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT}:
-            raise
+        elif not any(path.iterdir()):
+            path.rmdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from edgefl.core.event import JOB, TAIL
 from edgefl.core.plan import COLUMNS as PRICES
 
-FORMAT = 16
+FORMAT = 17
 
 
 def _of(dtype: np.dtype[Any], **others: str) -> str:
@@ -85,7 +84,6 @@ CREATE TABLE states (
   job INTEGER PRIMARY KEY, client INTEGER NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL,
   checkpoint INTEGER NOT NULL);
 CREATE INDEX states_by_client ON states (client);
-CREATE INDEX states_by_checkpoint ON states (checkpoint);
 CREATE TABLE outcomes (
   outcome INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, content TEXT NOT NULL);
 CREATE TABLE checkpoints (
@@ -94,72 +92,59 @@ CREATE TABLE checkpoints (
   best INTEGER, events TEXT NOT NULL, versions TEXT NOT NULL, outcomes TEXT NOT NULL,
   content TEXT NOT NULL);
 CREATE TABLE plan (content TEXT NOT NULL);
-"""
-
-_COLUMNS = (
-    "t_s", "kind", "exchange", "round", "client", "job", "version",
-    "seconds", "down_bytes", "up_bytes", "flops", "joules", "tail_j", "idle_j",
-)  # fmt: skip
-_FREE = "0.0, 0, 0, 0, 0.0, 0.0, 0.0"
-# At one time come first the stations of jobs under way, in the order of stations and of jobs; then what the
-# server does, turn by turn, each turn with the stations at once of the jobs that it dispatches.
-_AT_ONCE = "CASE WHEN {time} = dispatched_s THEN dispatched_turn ELSE 0 END"
-
-
-def _events(time: str, kind: str, cost: str, where: str, turn: str, rank: int) -> str:
-    """One event a job, for the jobs that ``where`` chooses."""
-    return (
-        f"SELECT {time}, {kind}, exchange, round, client, job, version, {cost}, "  # noqa: S608 - our own names
-        f"{turn.format(time=time)}, {rank} FROM jobs WHERE {where}"
-    )
-
-
-_ENDED = "CASE WHEN ended_turn THEN ended_turn ELSE " + _AT_ONCE + " END"
-
-
-def _stage(rank: int, before: str, station: str, stage: str, quantities: str, tail: str) -> Iterator[str]:
-    """The events that charge a stage: the station after it, or the job's end if that came first."""
-    cost = f"{stage}_s, {quantities}, {stage}_j + {tail} + {stage}_idle_j, {tail}, {stage}_idle_j"
-    time = f"{station}_s"
-    yield _events(time, f"'{station}'", cost, f"{time} IS NOT NULL", _AT_ONCE, rank)
-    yield _events("ended_s", "ending", cost, f"{time} IS NULL AND {before}_s IS NOT NULL", _ENDED, 4)
-
-
-# After all else that happens at a time.
-_SETTLED = (
-    "SELECT t_s, 'settled', exchange, round, client, job, version, "  # noqa: S608 - our own names
-    f"0.0, 0, 0, 0, joules, joules, 0.0, {2**62}, 5 FROM settled_tails JOIN jobs USING (client, job)"
-)
-_SOURCES = (
-    f"SELECT t_s, kind, exchange, round, client, -1, version, {_FREE}, turn, 0 FROM server_events",  # noqa: S608 - our own names
-    _events("dispatched_s", "'dispatched'", _FREE, "TRUE", "dispatched_turn", 0),
-    *_stage(1, "dispatched", "received", "receive", "down_bytes, 0, 0", "earlier_tail_j"),
-    *_stage(2, "received", "worked", "work", "0, 0, flops", "work_tail_j"),
-    *_stage(3, "worked", "arrived", "transmit", "0, up_bytes, 0", "0.0"),
-    _events("ended_s", "ending", _FREE, "arrived_s IS NOT NULL AND into_version IS NULL", _ENDED, 4),
-    _SETTLED,
-)
-_EVENT = ", ".join(_COLUMNS)
-EVENTS_SQL = (
-    f"CREATE VIEW events (seq, {_EVENT}) AS "  # noqa: S608 - our own names
-    f"WITH every ({_EVENT}, turn, place) AS ({' UNION ALL '.join(_SOURCES)}) "
-    f"SELECT ROW_NUMBER() OVER (ORDER BY t_s, turn, place, job) - 1, {_EVENT} FROM every"
-)
-
-CLIENTS_SQL = """
 CREATE VIEW clients AS
   SELECT client, device, link, dtype, model, samples, test_samples, slowdown, admitted, kind
   FROM fleet JOIN kinds USING (kind);
 CREATE VIEW refusals AS
   SELECT client, device, exchange, needs_bytes, has_bytes, parts, reason
   FROM fleet JOIN kinds USING (kind) JOIN refused_kinds USING (kind);
-"""
+"""  # noqa: S608 - our own names
 
-SCHEMA_SQL = f"{TABLES_SQL} {EVENTS_SQL}; {CLIENTS_SQL}"
+# What SQLite says of the types of a view's columns depends on its version.
+_EVENTS = {
+    "t_s": "REAL", "kind": "TEXT", "exchange": "TEXT", "round": "INTEGER", "client": "INTEGER",
+    "job": "INTEGER", "version": "INTEGER", "seconds": "REAL", "down_bytes": "INTEGER",
+    "up_bytes": "INTEGER", "flops": "INTEGER", "joules": "REAL", "tail_j": "REAL", "idle_j": "REAL",
+}  # fmt: skip
+_EVENT = ", ".join(_EVENTS)
+# A stage is charged at the station after it, or at the job's end if that came first.
+# At one time come first the stations of jobs under way, in the order of stations and of jobs; then what the
+# server does, turn by turn, each turn with the stations at once of the jobs that it dispatches; then tails.
+EVENTS_SQL = f"""
+CREATE VIEW events (seq, {_EVENT}) AS
+  WITH stages AS (
+    SELECT *, 1 AS place, 'received' AS station, dispatched_s AS since_s, received_s AS at_s,
+      receive_s AS s, down_bytes AS down, 0 AS up, 0 AS work, receive_j AS j, earlier_tail_j AS tail_j,
+      receive_idle_j AS idle_j FROM jobs
+    UNION ALL
+    SELECT *, 2, 'worked', received_s, worked_s,
+      work_s, 0, 0, flops, work_j, work_tail_j, work_idle_j FROM jobs
+    UNION ALL
+    SELECT *, 3, 'arrived', worked_s, arrived_s,
+      transmit_s, 0, up_bytes, 0, transmit_j, 0.0, transmit_idle_j FROM jobs
+    UNION ALL
+    SELECT *, 4, NULL, arrived_s, NULL, 0.0, 0, 0, 0, 0.0, 0.0, 0.0 FROM jobs WHERE into_version IS NULL
+  ), every ({_EVENT}, turn, place) AS (
+    SELECT t_s, kind, exchange, round, client, -1, version, 0.0, 0, 0, 0, 0.0, 0.0, 0.0, turn, 0
+      FROM server_events
+    UNION ALL
+    SELECT dispatched_s, 'dispatched', exchange, round, client, job, version, 0.0, 0, 0, 0, 0.0, 0.0, 0.0,
+      dispatched_turn, 0 FROM jobs
+    UNION ALL
+    SELECT IFNULL(at_s, ended_s), IIF(at_s IS NULL, ending, station), exchange, round, client, job, version,
+      s, down, up, work, j + tail_j + idle_j, tail_j, idle_j,
+      CASE WHEN at_s IS NULL AND ended_turn THEN ended_turn
+        WHEN IFNULL(at_s, ended_s) = dispatched_s THEN dispatched_turn ELSE 0 END,
+      IIF(at_s IS NULL, 4, place) FROM stages WHERE since_s IS NOT NULL
+    UNION ALL
+    SELECT t_s, 'settled', exchange, round, client, job, version, 0.0, 0, 0, 0, joules, joules, 0.0,
+      {2**62}, 5 FROM settled_tails JOIN jobs USING (client, job)
+  )
+  SELECT ROW_NUMBER() OVER (ORDER BY t_s, turn, place, job) - 1, {_EVENT} FROM every;
+"""  # noqa: S608 - our own names
+
+SCHEMA_SQL = TABLES_SQL + EVENTS_SQL
 TABLES = tuple(re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", SCHEMA_SQL))
-
-
-VIEWS = re.findall(r"CREATE VIEW (\w+)", SCHEMA_SQL)
 
 
 def schema_of(database: sqlite3.Connection) -> list[tuple[str, ...]]:
@@ -168,30 +153,16 @@ def schema_of(database: sqlite3.Connection) -> list[tuple[str, ...]]:
     return [tuple(row) for row in rows]
 
 
-# What SQLite says of a view's columns depends on its version. These of ``events`` no table has, or not so.
-_EVENT_TYPES = {"seq": "INTEGER", "kind": "TEXT", "seconds": "REAL", "tail_j": "REAL", "idle_j": "REAL"}
-
-
-def _read_back() -> tuple[list[tuple[str, ...]], dict[str, dict[str, str]]]:
-    with closing(sqlite3.connect(":memory:")) as database:
-        database.executescript(SCHEMA_SQL)
-        found = schema_of(database)
-        columns = {
-            table: {name: kind for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})")}
-            for table in TABLES
-        }
-    tables = {
-        name: kind
-        for table in reversed(TABLES)
-        if table not in VIEWS
-        for name, kind in columns[table].items()
-    }
-    for view in VIEWS:
-        own = _EVENT_TYPES if view == "events" else {}
-        columns[view] = {name: own.get(name) or tables[name] for name in columns[view]}
-    return found, columns
-
-
 # What ``schema_of`` says of a run; the columns of each table and view with their types, and of tables alone.
-SCHEMA, COLUMNS = _read_back()
-STORED = {table: columns for table, columns in COLUMNS.items() if table not in VIEWS}
+with closing(sqlite3.connect(":memory:")) as _database:
+    _database.executescript(SCHEMA_SQL)
+    SCHEMA = schema_of(_database)
+    COLUMNS: dict[str, dict[str, str]] = {
+        table: {name: kind for _, name, kind, *_ in _database.execute(f"PRAGMA table_info({table})")}
+        for table in TABLES
+    }
+STORED = {name: COLUMNS[name] for kind, name, *_ in SCHEMA if kind == "table"}
+_OF_CLIENTS = COLUMNS["refused_kinds"] | COLUMNS["kinds"] | COLUMNS["fleet"]
+COLUMNS["events"] = {"seq": "INTEGER", **_EVENTS}
+for _view in ("clients", "refusals"):
+    COLUMNS[_view] = {name: _OF_CLIENTS[name] for name in COLUMNS[_view]}

@@ -12,10 +12,14 @@ from edgefl.store.folders import DATABASE, FILES, HOST, PLAN
 
 # As `sha256sum -c` reads it.
 STAMP = "SHA256SUMS"
-# Files that no row refers to.
-_OTHERS = (DATABASE, PLAN, HOST)
 # A reader may hold the database back when a run ends; it is not waited for.
 _WAIT_MS = 200
+
+
+def filed(database: sqlite3.Connection) -> dict[str, str]:
+    """By file, the SHA-256 of each that a row refers to."""
+    tables = " UNION ALL ".join(f"SELECT file, sha256 FROM {table}" for table in FILES)  # noqa: S608 - our own names
+    return dict(database.execute(tables).fetchall())
 
 
 def settle(database: sqlite3.Connection, folder: Path) -> None:
@@ -25,30 +29,14 @@ def settle(database: sqlite3.Connection, folder: Path) -> None:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         (mode,) = database.execute("PRAGMA journal_mode=DELETE").fetchone()
         if mode == "delete":
-            stamp(database, folder)
-
-
-def stamp(database: sqlite3.Connection, folder: Path) -> None:
-    """Notes the SHA-256 of each file of a run that is closed.
-
-    Raises:
-        OSError: the database cannot be read.
-        RunError: the note cannot be written.
-    """
-    tables = " UNION ALL ".join(f"SELECT file, sha256 FROM {table}" for table in FILES)  # noqa: S608 - our own names
-    sums: dict[str, str] = dict(database.execute(tables).fetchall())
-    sums |= {name: sha256_of(folder / name) for name in _OTHERS if (folder / name).is_file()}
-    atomically(folder / STAMP, "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)).encode())
+            others = (name for name in (DATABASE, PLAN, HOST) if (folder / name).is_file())
+            sums = filed(database) | {name: sha256_of(folder / name) for name in others}
+            atomically(folder / STAMP, "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)).encode())
 
 
 def is_settled(folder: Path) -> bool:
     """Whether a run is closed, and nobody read it then."""
     return (folder / STAMP).exists()
-
-
-def unsettle(folder: Path) -> None:
-    """Takes the note away, before the database changes."""
-    (folder / STAMP).unlink(missing_ok=True)
 
 
 def noted(folder: Path) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import RunError
 from edgefl.core.event import ServerEvent
-from edgefl.core.files import all_on_disk, atomically, on_disk
+from edgefl.core.files import all_on_disk, atomically, on_disk, replacing
 from edgefl.core.plan import Plan
 from edgefl.core.yamls import dump
 from edgefl.store.checkpoints import (
@@ -22,55 +22,34 @@ from edgefl.store.checkpoints import (
     CheckpointPlace,
     Saved,
     SavedFile,
-    add_checkpoint,
-    keep_one,
+    keep_newest,
     rewind,
     sweep,
 )
-from edgefl.store.events import DIGEST, EventDigest, event_row, job_columns
-from edgefl.store.folders import DATABASE, FILES, PLAN, UNNAMED, fresh_folder
+from edgefl.store.events import DIGEST, EventDigest, event_rows, job_rows
+from edgefl.store.folders import DATABASE, FILES, IN_MEMORY, PLAN
 from edgefl.store.locks import works_on
-from edgefl.store.plans import count_rows, plan_rows
+from edgefl.store.plans import plan_rows
 from edgefl.store.reader import Reader, check_run
 from edgefl.store.removal import discard
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
-from edgefl.store.sums import settle, unsettle
+from edgefl.store.sums import STAMP, filed, settle
 
 # Facts about how a run ended.
 _OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host_wall_s")
-# The files of tables, by number.
-_NAMES = {"versions": "{:06d}.safetensors", "outcomes": "{:08d}.safetensors"}
-_MARKS = {"into_version": "NULLIF(?, -1)", "scalars": "NULL"}
-_JOB = ", ".join(_MARKS.get(name, "?") for name in STORED["jobs"])
 
 
 class Store:
     """One run's directory, open for writing; ``read`` opens it for reading.
 
-    The first commit makes the directory a run: until then its database has another name. Once a row could
-    not be written, none is written any more but the run's end, so that what is there is a whole commit.
+    What cannot be written is a RunError, which ends the run: no other row is written any more but its end, so
+    that what is there is a whole commit.
     """
 
-    def __init__(
-        self,
-        folder: Path | None,
-        write: Callable[[Path, Any], str],
-        database: sqlite3.Connection,
-        *,
-        made: bool = True,
-    ) -> None:
-        """Use ``create``, ``open`` or ``in_memory``.
-
-        Args:
-            folder: the directory; None in memory.
-            write: writes a tree of tensors to a path, atomically, and returns the file's SHA-256.
-            database: ``run.sqlite``.
-            made: whether the database has its name.
-        """
-        self._folder = folder
-        self._write = write
+    def __init__(self, folder: Path, database: sqlite3.Connection) -> None:
+        """Use ``planned``, ``open`` or ``in_memory``."""
+        self.folder = folder
         self._db = database
-        self._made = made
         self._broken: RunError | None = None
         self._load()
 
@@ -79,66 +58,48 @@ class Store:
         rows = self._db.execute("SELECT value FROM meta WHERE key = ?", (DIGEST,)).fetchall()
         self._events = EventDigest(json.loads(rows[0][0]) if rows else None)
 
-    @property
-    def folder(self) -> Path:
-        """The directory.
-
-        Raises:
-            ValueError: the store is in memory.
-        """
-        if self._folder is None:
-            raise ValueError("a store in memory has no directory and saves no versions")
-        return self._folder
-
     @classmethod
-    def create(cls, folder: Path, write: Callable[[Path, Any], str]) -> Store:
-        """Makes the directory of a run that is planned: it begins with ``begin``, or when it is opened.
-
-        Args:
-            folder: the directory.
-            write: as of ``__init__``.
-
-        Raises:
-            UserError: it exists and is not empty, or cannot be made.
-            RunError: it cannot be written.
-        """
-        fresh_folder(folder)
+    @contextmanager
+    def planned(cls, folder: Path) -> Iterator[Store]:
+        """Makes a run's directory, which is planned in the block; nothing of it is left on failure."""
         try:
             with _telling(folder):
+                folder.mkdir(parents=True, exist_ok=True)
                 for name in FILES:
                     (folder / name).mkdir()
-                # SQLite's own files may never be written by a group.
-                (folder / UNNAMED).touch()
-                database = sqlite3.connect(folder / UNNAMED)
-                # Nobody reads the file yet, and it is of no use half-made.
-                database.execute("PRAGMA journal_mode=MEMORY")
-                return cls._new(folder, write, database, "planned")
-        except RunError:
+                # A run is known by its database, which gets its name when all is known.
+                with replacing(folder / DATABASE) as file, closing(sqlite3.connect(file)) as database:
+                    database.execute("PRAGMA journal_mode=MEMORY")
+                    store = cls._new(folder, database, "planned")
+                    yield store
+                    store.commit()
+                all_on_disk([folder, folder.parent])
+                cls(folder, sqlite3.connect(folder / DATABASE)).abandon()
+        except BaseException:
             discard(folder)
             raise
 
     @classmethod
     def in_memory(cls) -> Store:
         """Makes a store without a directory, of rows alone; they are gone when it is closed."""
-        return cls._new(None, _nowhere, sqlite3.connect(":memory:"), "running")
+        return cls._new(IN_MEMORY, sqlite3.connect(IN_MEMORY), "running")
 
     @classmethod
-    def _new(
-        cls, folder: Path | None, write: Callable[[Path, Any], str], database: sqlite3.Connection, status: str
-    ) -> Store:
+    def _new(cls, folder: Path, database: sqlite3.Connection, status: str) -> Store:
         # Everything up to the first commit is one transaction.
         database.executescript(f"BEGIN; {SCHEMA_SQL}")
-        store = cls(folder, write, database, made=folder is None)
+        store = cls(folder, database)
         store.set_meta({"format": FORMAT, "status": status})
         return store
 
     @classmethod
-    def open(cls, folder: Path, write: Callable[[Path, Any], str]) -> Store:
-        """Opens a run that was planned, or one that began and was found whole, to go on with it.
+    def open(cls, folder: Path) -> Store:
+        """Opens a run that was planned, which begins now, or one that was found whole, to go on with it.
+
+        From now on others can read it while rows are written.
 
         Raises:
             UserError: it is not a run directory.
-            RunError: it cannot be written.
         """
         check_run(folder)
         works_on(folder)
@@ -148,37 +109,30 @@ class Store:
                 path.unlink()
             for name in FILES:
                 (folder / name).mkdir(exist_ok=True)
-            unsettle(folder)
-            store = cls(folder, write, sqlite3.connect(folder / DATABASE))
-            store.begin()
+            (folder / STAMP).unlink(missing_ok=True)
+            store = cls(folder, sqlite3.connect(folder / DATABASE))
+            store._db.execute("PRAGMA journal_mode=WAL")
+            store._db.execute("PRAGMA synchronous=NORMAL")
+            with store._db as database:
+                begins = "UPDATE meta SET value = ? WHERE key = 'status' AND value = ?"
+                database.execute(begins, ('"running"', '"planned"'))
+                # Its file may be lost or damaged.
+                for (content,) in database.execute("SELECT content FROM plan").fetchall():
+                    store._write_plan(content)
             return store
-
-    def begin(self) -> None:
-        """What was planned begins to run; from now on others can read it while rows are written."""
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        with self._db as database:
-            begins = "UPDATE meta SET value = ? WHERE key = 'status' AND value = ?"
-            database.execute(begins, ('"running"', '"planned"'))
-        # It may be lost or damaged.
-        self._write_plan_file()
 
     def reader(self) -> Reader:
         """Reads what was added so far, also what is not committed; ends with the store."""
         self._set_meta({DIGEST: self._events.sums})
-        return Reader(self._folder, self._db)
+        return Reader(self.folder, self._db)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """What fails to be written ends the run; rows since the last commit are dropped.
-
-        Raises:
-            RunError: a row cannot be written, now or before.
-        """
+        """Around all that writes rows: where that fails, those since the last commit are dropped."""
         if self._broken is not None:
             raise self._broken
         try:
-            with _telling(self._folder):
+            with _telling(self.folder):
                 yield
         except RunError as error:
             self._broken = error
@@ -188,11 +142,7 @@ class Store:
             raise
 
     def set_meta(self, values: Mapping[str, Any]) -> None:
-        """Sets facts about the whole run, as JSON values.
-
-        Raises:
-            RunError: they cannot be written; so do all methods that add something.
-        """
+        """Sets facts about the whole run, as JSON values."""
         with self._writing():
             self._set_meta(values)
 
@@ -201,29 +151,28 @@ class Store:
         self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
     def add(self, table: str, *rows: Mapping[str, Any]) -> None:
-        """Adds rows; the next commit makes them durable. A column that a row lacks is NULL."""
-        names = STORED[table]
-        if unknown := {name for row in rows for name in row if name not in names}:
-            raise AssertionError(f"table {table} has no column {', '.join(unknown)}")
-        self._insert(table, (tuple(row.get(name) for name in names) for row in rows))
+        """Adds rows as ``insert``, by column. One that a row lacks is NULL."""
+        with self._writing():
+            for row in rows:
+                marks = ", ".join(f":{name}" for name in row)
+                self._db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", row)  # noqa: S608 - our own names
 
-    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    def insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Adds rows of all columns; the next commit makes them durable."""
         marks = ", ".join("?" * len(STORED[table]))
         with self._writing():
             self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own names
 
     def add_events(self, events: Iterable[ServerEvent]) -> None:
         """Adds the server's own events, which belong to no job; the next commit makes them durable."""
-        self._insert_events("server_events", [event_row(event) for event in events])
+        rows = event_rows(events)
+        self.insert("server_events", rows)
+        self._events.add_events(rows)
 
     def add_tails(self, rows: np.ndarray) -> None:
         """Adds the tails that were settled when the run ended, rows of ``edgefl.core.event.TAIL``."""
-        self._insert_events("settled_tails", rows.tolist())
-
-    def _insert_events(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        if rows:
-            self._insert(table, rows)
-            self._events.add(table, list(zip(*rows, strict=True)))
+        self.insert("settled_tails", rows.tolist())
+        self._events.add("settled_tails", rows)
 
     def add_jobs(self, rows: np.ndarray, exchanges: Sequence[str]) -> None:
         """Adds ended jobs; the next commit makes them durable.
@@ -232,11 +181,9 @@ class Store:
             rows: of ``edgefl.core.event.JOB``.
             exchanges: the names that the rows' numbers stand for.
         """
-        columns = job_columns(rows, exchanges)
-        values = (column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
-        with self._writing():
-            self._db.executemany(f"INSERT INTO jobs VALUES ({_JOB})", zip(*values, strict=True))  # noqa: S608 - our own names
-            self._events.add("jobs", columns)
+        rows = rows[np.argsort(rows["job"])]
+        self.insert("jobs", job_rows(rows, exchanges))
+        self._events.add("jobs", rows)
 
     def add_scalars(self, scalars: Mapping[int, Mapping[str, float]]) -> None:
         """Adds training's scalars to the rows of jobs, by job, once for each."""
@@ -248,10 +195,6 @@ class Store:
             if self._db.executemany(update, rows).rowcount != len(rows):
                 raise AssertionError("scalars of a job that has not ended, or has some")
 
-    def add_client_scores(self, version: int, scores: Iterable[tuple[int, float, int]]) -> None:
-        """Adds each client's (client, accuracy, samples) under a version."""
-        self._insert("client_evaluations", ((version, *row) for row in scores))
-
     def write_plan(
         self,
         plan: Plan,
@@ -261,17 +204,13 @@ class Store:
     ) -> None:
         """Writes what is known before the run starts: its settings, clients, refusals and prices.
 
-        Args:
-            plan: the plan.
-            resolved: the settings, as of ``Reader.resolved``.
-            test_samples: each client's number of personal test samples.
-            class_counts: its training samples of each class, (clients, classes); None to leave them out.
+        Each client has ``test_samples``, a number, and ``class_counts``, its training samples of each class,
+        (clients, classes), which None leaves out.
         """
-        for table, rows in plan_rows(plan, test_samples):
-            self._insert(table, rows)
-        if class_counts is not None:
-            self._insert("class_counts", count_rows(class_counts))
-        self.replace_plan(resolved, {})
+        for table, rows in plan_rows(plan, test_samples, class_counts):
+            self.insert(table, rows)
+        with self._writing():
+            self._write_plan(json.dumps(resolved))
 
     def replace_plan(self, resolved: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Replaces the settings of a run that is to be longer; a kill leaves the old ones or the new ones.
@@ -279,26 +218,19 @@ class Store:
         What exists only because the run was to end must be gone before: see ``rewind``. Otherwise a run that
         is killed just after this would go on from there.
 
-        Args:
-            resolved: the settings.
-            facts: about the run, those that follow from its plan.
-
-        Raises:
-            RunError: it cannot be written; the run has one of the two plans.
+        The facts are those that follow from its plan.
         """
         with self._writing():
-            self._db.execute("DELETE FROM plan")
-            self._db.execute("INSERT INTO plan VALUES (?)", (json.dumps(resolved),))
+            self._write_plan(json.dumps(resolved))
             self._set_meta(facts)
-            # First, so that of a new run that cannot be written nothing is left.
-            self._write_plan_file()
             self._commit_to_disk()
 
-    def _write_plan_file(self) -> None:
-        """Writes ``plan.yaml``, the settings for people."""
-        for (content,) in self._db.execute("SELECT content FROM plan"):
-            if self._folder is not None:
-                atomically(self._folder / PLAN, dump(json.loads(content)).encode())
+    def _write_plan(self, content: str) -> None:
+        """Writes the settings, and ``plan.yaml``, which has them for people."""
+        self._db.execute("DELETE FROM plan")
+        self._db.execute("INSERT INTO plan VALUES (?)", (content,))
+        if self.folder != IN_MEMORY:
+            atomically(self.folder / PLAN, dump(json.loads(content)).encode())
 
     def rewind(self, to: Checkpoint | None, jobs: Iterable[int] = (), turn: int = 0) -> None:
         """Goes back to a checkpoint, or to the start; the run's status becomes "running".
@@ -309,7 +241,7 @@ class Store:
             turn: the server's last turn by then.
 
         Raises:
-            RunError: it cannot be written, or jobs or events are damaged; the run is as it was.
+            RunError: jobs or events are damaged, too; the run is as it was.
         """
         with self._writing():
             rewind(self._db, to, jobs, turn)
@@ -321,117 +253,90 @@ class Store:
             self._commit_to_disk()
         sweep(self.folder, self._db)
 
-    def checkpoint(self, place: CheckpointPlace, saved: Saved, *, best: bool = False) -> None:
+    def checkpoint(
+        self, place: CheckpointPlace, saved: Saved, write: Callable[[Path, Any], str], *, best: bool = False
+    ) -> None:
         """Saves what the run needs to go on from here, and commits everything so far.
 
-        Args:
-            place: where in the run this is.
-            saved: what it needs.
-            best: whether this is the best version so far.
-
-        Raises:
-            RunError: something cannot be written; what was saved before stays as it was.
+        Trees are written by ``write``, atomically, which returns the file's SHA-256. The version may be the
+        ``best`` so far. Where something cannot be written, what was saved before stays as it was.
         """
-        # The files before their rows: a failure leaves no row that close() would commit.
-        outcomes = {job: tree for job, (tree, _) in saved.outcomes.items()}
-        files = {
-            table: self._write_new(table, trees)
-            for table, trees in (("versions", saved.servers), ("outcomes", outcomes))
-        }
-        names = [file.file for written in files.values() for file in written.values()]
-        names += [file.file for _, file in saved.states.values()]
         with self._writing():
-            all_on_disk(self.folder / name for name in [*names, *FILES])
-            add_checkpoint(self._db, place, saved, files, self._events.text(), best=best)
+            known = filed(self._db)
+        new: dict[str, dict[int, SavedFile]] = {"versions": {}, "outcomes": {}}
+        outcomes = {number: tree for number, (tree, _) in saved.outcomes.items()}
+        for table, trees in (("versions", saved.servers), ("outcomes", outcomes)):
+            for number, tree in trees.items():
+                name = f"{table}/{number:06d}.safetensors"
+                if name not in known:
+                    # Before its row: a failure leaves none that close() would commit.
+                    new[table][number] = SavedFile(name, write(self.folder / name, tree))
+        files = [*new["versions"].values(), *new["outcomes"].values()]
+        files += [file for _, file in saved.states.values()]
+        with self._writing():
+            all_on_disk(self.folder / name for name in [*(file.file for file in files), *FILES])
+            newest = "SELECT checkpoint, best FROM checkpoints ORDER BY checkpoint DESC LIMIT 1"
+            before, chosen = self._db.execute(newest).fetchone() or (0, None)
+            chosen = place.version if best else chosen
+            versions = {*saved.servers, *([] if chosen is None else [chosen])}
+            lists = map(json.dumps, (sorted(versions), sorted(outcomes), dict(saved.content)))
+            self.insert("checkpoints", [(before + 1, *place, chosen, self._events.text(), *lists)])
+            self.insert("versions", [(version, *file) for version, file in new["versions"].items()])
+            plain = {number: json.dumps(dict(data)) for number, (_, data) in saved.outcomes.items()}
+            self.insert("outcomes", [(one, *file, plain[one]) for one, file in new["outcomes"].items()])
+            states = [(job, client, *file, before + 1) for client, (job, file) in saved.states.items()]
+            self.insert("states", states)
+            keep_newest(self._db)
             self._commit_to_disk()
         sweep(self.folder, self._db)
 
-    def _write_new(self, table: str, trees: Mapping[int, Any]) -> dict[int, SavedFile]:
-        """Writes those of the trees of a table that have no file yet."""
-        with self._writing():
-            key = next(iter(STORED[table]))
-            known = {number for (number,) in self._db.execute(f"SELECT {key} FROM {table}")}  # noqa: S608 - our own names
-        names = {number: f"{table}/{_NAMES[table].format(number)}" for number in trees if number not in known}
-        return {
-            number: SavedFile(name, self._write(self.folder / name, trees[number]))
-            for number, name in names.items()
-        }
-
     def commit(self) -> None:
-        """Makes everything added so far durable; the first one makes the directory a run.
-
-        Raises:
-            RunError: it cannot be written.
-        """
+        """Makes everything added so far durable."""
         with self._writing():
             self._commit()
 
     def _commit_to_disk(self) -> None:
         """Commits, and waits for the disk: other commits are there some time later."""
         self._commit()
-        if self._folder is not None:
-            log = self._folder / f"{DATABASE}-wal"
-            on_disk(log if log.exists() else self._folder / DATABASE)
-            # The names of both may be new.
-            on_disk(self._folder)
+        log = self.folder / f"{DATABASE}-wal"
+        on_disk(log if log.exists() else self.folder / DATABASE)
+        # The names of both may be new.
+        on_disk(self.folder)
 
     def _commit(self) -> None:
         self._set_meta({DIGEST: self._events.sums})
         self._db.commit()
-        if not self._made:
-            self._db.close()
-            (self.folder / UNNAMED).replace(self.folder / DATABASE)
-            all_on_disk([self.folder, self.folder.parent])
-            self._made, self._db = True, sqlite3.connect(self.folder / DATABASE)
 
     def abandon(self) -> None:
-        """Closes the database; what was committed stays, and a run of which nothing was leaves nothing."""
+        """Closes the database; what was committed stays."""
         with suppress(sqlite3.Error):
             self._db.rollback()
-            if self._folder is not None and self._made:
-                settle(self._db, self._folder)
+            if self.folder != IN_MEMORY:
+                settle(self._db, self.folder)
         self._db.close()
-        if not self._made:
-            discard(self.folder)
 
     def close(self, status: str, **facts: Any) -> None:
         """Ends the run: "done", "failed" or "interrupted", with facts such as the reason.
 
-        Where rows could not be written, what was added since the last commit is dropped.
-
-        Raises:
-            RunError: this could not be written; what was committed stays, as of a run that was killed.
+        Where this cannot be written, what was committed stays, as of a run that was killed.
         """
-        if self._broken is not None and not self._made:
-            self.abandon()
-            raise self._broken
         try:
-            with _telling(self._folder):
+            with _telling(self.folder):
                 if status == "done":
-                    keep_one(self._db)
+                    keep_newest(self._db, 1)
                 self._set_meta({"status": status, **facts})
                 self._commit_to_disk()
-                if self._folder is not None:
-                    sweep(self._folder, self._db)
-                    settle(self._db, self._folder)
+                sweep(self.folder, self._db)
+                settle(self._db, self.folder)
         finally:
             self._db.close()
 
 
 @contextmanager
-def _telling(folder: Path | None) -> Iterator[None]:
-    """Tells which run's directory cannot be written.
-
-    Raises:
-        RunError: it cannot.
-    """
+def _telling(folder: Path) -> Iterator[None]:
+    """Tells which run's directory cannot be written."""
     try:
         yield
     except (OSError, sqlite3.OperationalError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise RunError(f"cannot write {folder}: {reason}", where=str(folder or "")) from error
-
-
-def _nowhere(path: Path, _: Any) -> str:
-    """A store in memory has no files."""
-    raise AssertionError(f"a store in memory saves no {path.name}")
+        raise RunError(f"cannot write {folder}: {reason}", where=str(folder)) from error

@@ -35,9 +35,9 @@ def add_joules(rows: np.ndarray, plan: Plan) -> None:
 def _joules(rows: np.ndarray, demand: Demand) -> Iterator[tuple[str, Floats]]:
     seconds = rows["receive_s"], rows["work_s"], rows["transmit_s"]
     charges = demand.charges(seconds, (rows["down_bytes"], rows["up_bytes"]), rows["full_power_s"])
-    for stage, charge in zip(_STAGES, charges, strict=True):
-        yield f"{stage}_j", charge.active_j
-        yield f"{stage}_idle_j", charge.idle_j
+    for stage, active_j, idle_j in zip(_STAGES, *charges, strict=True):
+        yield f"{stage}_j", active_j
+        yield f"{stage}_idle_j", idle_j
     receives, sends = rows["receive_s"] > 0, rows["transmit_s"] > 0
     yield "work_tail_j", demand.tail_j(receives & sends, rows["worked_s"] - rows["received_s"])
     first_s, since_s = np.where(receives, rows["dispatched_s"], rows["worked_s"]), rows["tail_since_s"]

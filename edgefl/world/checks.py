@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, get_args
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,39 +11,29 @@ from numpy.typing import ArrayLike
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import RunError, nearest
 from edgefl.core.event import ENDINGS, Kind
-from edgefl.core.plan import Plan
 from edgefl.core.user_code import defined_at
 from edgefl.world.job import Job
 from edgefl.world.needs import Correction
 from edgefl.world.presence import Candidates
 
+if TYPE_CHECKING:
+    from edgefl.world.world import World
+
 # In one round, besides ten for each client.
 _MOST_MERGES = 1000
-
-
-class Checked(Protocol):
-    """What of a world is looked at; see there."""
-
-    plan: Plan
-    version: int
-    open: dict[int, Job]
-
-    def free(self) -> Candidates: ...
-
-    def older(self, job: Job) -> list[Job]: ...
 
 
 class Checks:
     """The checks of one world; each raises a RunError."""
 
-    def __init__(self, world: Checked, *, stale: bool) -> None:
+    def __init__(self, world: World, *, stale: bool) -> None:
         """``stale``: whether the policy says that it merges stale uploads."""
         self._world = world
         self._stale = stale
 
     def chosen(self, select: Callable[[int, Any], ArrayLike], count: int, candidates: Candidates) -> Ints:
         """A selector's answer: ``count`` different ones of the candidates, which are in order."""
-        answer = select(count, candidates)
+        answer = select(count, candidates.array())
         chosen = np.atleast_1d(np.asarray(answer))
         valid = 0
         if chosen.ndim == 1 and np.issubdtype(chosen.dtype, np.integer):
@@ -111,11 +101,27 @@ class Checks:
             )
 
     def merge(self, exchange: str, jobs: Sequence[Job], correction: str, merges: int) -> None:
-        """What is merged next, in the order of clients, after so many merges in the round."""
+        """What is merged next, in the order of clients, after so many merges in the round.
+
+        Only a policy that says so merges what began at an older version, and each round ends: nobody merges
+        each client many times in one.
+        """
         self.ends_once(jobs, Kind.MERGED)
         self._in_order(exchange, jobs)
-        self._fresh(jobs)
-        self._merging(correction, merges)
+        version = self._world.version
+        for job in jobs:
+            if job.version < version and not self._stale:
+                raise self._wrong(
+                    f"job {job.job} began at version {job.version} and is merged into version {version + 1}, "
+                    "and the policy does not say that it merges stale uploads",
+                    hint="have the policy's merges_stale return True, or discard the job as late",
+                )
+        known = get_args(Correction)
+        if correction not in known:
+            raise self._wrong(f"there is no correction {correction!r}", nearest(correction, known))
+        if merges >= _MOST_MERGES + 10 * len(self._world.plan.clients):
+            what = f"a round does not end: it has {merges} merges"
+            raise self._wrong(what, "end each round with: yield from world.end_round()")
 
     def _in_order(self, exchange: str, jobs: Sequence[Job]) -> None:
         """A client's states are committed in order: its older jobs are merged or discarded first."""
@@ -130,26 +136,6 @@ class Checks:
                         "which has arrived and wrote the state that the newer one started from",
                         hint="merge a client's jobs in order, or discard the older one",
                     )
-
-    def _merging(self, correction: str, merges: int) -> None:
-        """A merge's correction is known, and its round ends: nobody merges each client many times in one."""
-        known = get_args(Correction)
-        if correction not in known:
-            raise self._wrong(f"there is no correction {correction!r}", nearest(correction, known))
-        if merges >= _MOST_MERGES + 10 * len(self._world.plan.clients):
-            what = f"a round does not end: it has {merges} merges"
-            raise self._wrong(what, "end each round with: yield from world.end_round()")
-
-    def _fresh(self, jobs: Iterable[Job]) -> None:
-        """Only a policy that says so merges what began at an older version."""
-        version = self._world.version
-        stale = [] if self._stale else [job for job in jobs if job.version < version]
-        if stale:
-            raise self._wrong(
-                f"job {stale[0].job} began at version {stale[0].version} and is merged into version "
-                f"{version + 1}, and the policy does not say that it merges stale uploads",
-                hint="have the policy's merges_stale return True, or discard the job as late",
-            )
 
     def _wrong(self, what: str, hint: str) -> RunError:
         return RunError(what, where=f"policy {self._world.plan.scenario.server.policy.name}", hint=hint)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from heapq import heapify, heappush
-from typing import Any
+from typing import Any, TypeAlias
 
 import simpy
 from simpy.events import NORMAL, Condition, Timeout
+
+Process: TypeAlias = Generator[simpy.Event, Any, None]
+"""What a SimPy process is made of."""
 
 LOSS, LATER = 2, 3
 """Priorities after SimPy's NORMAL: of losses, and of what policies wait for."""

@@ -19,7 +19,7 @@ from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.event import ServerEvent
 from edgefl.core.plan import Plan
 from edgefl.core.user_code import defined_at, explained
-from edgefl.world.clock import LATER, ProcessError
+from edgefl.world.clock import LATER, Process, ProcessError
 from edgefl.world.ledger import Ledger
 from edgefl.world.needs import Feedback, Need
 from edgefl.world.world import World
@@ -126,7 +126,7 @@ def _policy_at(plan: Plan) -> str:
 _NO_EVENT = re.compile(r'Invalid yield value "(.*)"$')
 
 
-def _serve(world: World) -> Generator[simpy.Event, Any, None]:
+def _serve(world: World) -> Process:
     """A SimPy process: exchanges before the rounds, the policy's rounds, exchanges after them."""
     plan = world.plan
     for prices in plan.prices:

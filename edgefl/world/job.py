@@ -8,21 +8,22 @@ spent by then is charged there and then.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import simpy
 
 from edgefl.core.event import ENDINGS, JOB, JOULES, Kind
 from edgefl.core.price import Demand
-from edgefl.world.clock import At, Clock, Lost
-from edgefl.world.pace import FleetCurve, States
+from edgefl.world.clock import At, Lost, Process
+from edgefl.world.pace import States
 
-Life: TypeAlias = Generator[simpy.Event, Any, None]
+if TYPE_CHECKING:
+    from edgefl.world.world import World
 
 MERGED, LATE, LOST, CUT = (ENDINGS.index(kind) for kind in (Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT))
 GONE = LOST, 0
@@ -33,40 +34,6 @@ DOWN, UP, WORK = 0, 1, 2
 _INF = math.inf
 # A rounding error below a whole number of optimizer steps, or of uploads, counts as it.
 _ROUNDING = 1e-9
-
-
-class Price(NamedTuple):
-    """What a job of one kind of client asks for: see ``edgefl.core.price.Demand``."""
-
-    down_bytes: int
-    up_bytes: int
-    down_delay_s: float
-    up_delay_s: float
-    down_bps: float
-    up_bps: float
-    work_s: float
-    flops: int
-    steps: int
-    down_s: float
-    up_s: float
-
-    @classmethod
-    def of(cls, demand: Demand) -> Price:
-        """As plain numbers."""
-        return cls._make(np.asarray(one).item() for one in (*demand[:9], demand.down_s, demand.up_s))
-
-    def moved(self, way: int, busy_s: float) -> int:
-        """The bytes of transfers that were held up by absences alone, after some busy seconds."""
-        if way == DOWN:
-            return _moved(busy_s, self.down_delay_s, self.down_bps, self.down_bytes)
-        sent = math.floor(busy_s / self.up_s + _ROUNDING) if self.up_s > 0 else 0
-        rest_s = busy_s - sent * self.up_s
-        return sent * self.up_bytes + _moved(rest_s, self.up_delay_s, self.up_bps, self.up_bytes)
-
-
-def _moved(busy_s: float, delay_s: float, bps: float, size: int) -> int:
-    beyond_s = busy_s - delay_s
-    return int(min(size, beyond_s * bps / 8)) if beyond_s > 0 else 0
 
 
 class StageProgress(NamedTuple):
@@ -100,36 +67,6 @@ the client's radio was open at the dispatch, minus infinity for none.
 _row = attrgetter(*(LIVE.names or ()))
 
 
-class Links(Protocol):
-    """How transfers go; each is a part of its job's process."""
-
-    def carry(self, job: Job, way: int) -> Life:
-        """A job's download, or its uploads."""
-
-    def charge_until(self, job: Job, now_s: float) -> None:
-        """Charges what the transfers in progress have spent until now."""
-
-
-class Surroundings(Protocol):
-    """What a job asks of the world that it lives in; see there."""
-
-    env: Clock
-    links: Links
-    speeds: FleetCurve
-    pauses: bool
-    loses: bool
-
-    def there(self, job: Job, t_s: float) -> tuple[bool, float]: ...
-
-    def in_vain(self, job: Job, t_s: float) -> bool: ...
-
-    def rested(self, job: Job, now_s: float) -> States: ...
-
-    def cools(self, job: Job, now_s: float) -> None: ...
-
-    def home(self, job: Job) -> None: ...
-
-
 @dataclass(slots=True, eq=False, kw_only=True)
 class Job:
     """One client's work in one exchange; its attributes say at any time what it has done and spent.
@@ -137,6 +74,7 @@ class Job:
     Those of ``LIVE`` but its energies, which are reckoned for many jobs at once, and:
 
     Attributes:
+        price: what it asks for, as plain numbers.
         process: SimPy's; an event that happens when the job has arrived or ended under way.
         stage, began_s: what it does, and since when.
         amount_s: its work at full speed.
@@ -152,8 +90,8 @@ class Job:
         watches: what happens at a time unless the job is over by then.
     """
 
-    world: Surroundings
-    price: Price
+    world: World
+    price: Demand
     job: int
     client: int
     kind: int
@@ -208,7 +146,7 @@ class Job:
     def in_flight(self) -> bool:
         return self.process.is_alive
 
-    def life(self) -> Life:
+    def life(self) -> Process:
         env, carry = self.world.env, self.world.links.carry
         try:
             yield from carry(self, DOWN)
@@ -248,6 +186,15 @@ class Job:
         else:
             self.transmit_s, self.up_bytes = seconds, moved
 
+    def moved(self, way: int, busy_s: float) -> int:
+        """The bytes of transfers that were held up by absences alone, after some busy seconds."""
+        price = self.price
+        if way == DOWN:
+            return _moved(busy_s, price.down_delay_s, price.down_bps, price.down_bytes)
+        sent = math.floor(busy_s / price.up_s + _ROUNDING) if price.up_s > 0 else 0
+        rest_s = busy_s - sent * price.up_s
+        return sent * int(price.up_bytes) + _moved(rest_s, price.up_delay_s, price.up_bps, price.up_bytes)
+
     def check_in_vain(self, t_s: float) -> None:
         """Loses an upload that arrives with errors once too often, or from a client that is away then."""
         if self.given_up or self.world.in_vain(self, t_s):
@@ -256,7 +203,7 @@ class Job:
     def begin(self, stage: int) -> None:
         self.stage, self.began_s = stage, self.world.env.now
 
-    def _work(self) -> Life:
+    def _work(self) -> Process:
         """Trains at the device's changing speed; fewer steps if the server wants the upload by a time."""
         self.begin(WORK)
         start_s = self.began_s
@@ -331,6 +278,11 @@ class Job:
                 power_s += spent_s * power
             t_s = after_s
         return StageProgress(t_s, amount_s - left, busy_s, power_s, heat)
+
+
+def _moved(busy_s: float, delay_s: float, bps: float, size: int) -> int:
+    beyond_s = busy_s - delay_s
+    return int(min(size, beyond_s * bps / 8)) if beyond_s > 0 else 0
 
 
 for _name in (*JOULES, "waiting_j"):

@@ -47,8 +47,7 @@ class Ledger:
         self._jobs += len(rows)
         self._client_s += float((rows["receive_s"] + rows["work_s"] + rows["transmit_s"]).sum())
         wasted = rows["ending"] != _MERGED
-        if wasted.any():
-            self._wasted_bytes += _sum(rows["down_bytes"][wasted]) + _sum(rows["up_bytes"][wasted])
+        self._wasted_bytes += sum((rows["down_bytes"] + rows["up_bytes"])[wasted].tolist())
         self.spend(rows["client"], joules(rows))
 
     def spend(self, clients: np.ndarray, spent_j: Floats) -> None:
@@ -95,15 +94,7 @@ class Ledger:
         return Totals(*self._with(more), EnergyTotal(whole, len(of_known), len(each)))
 
     def _with(self, rows: np.ndarray) -> tuple[int, int, int]:
-        down_bytes, up_bytes, flops = self._sums
-        return (
-            down_bytes + _sum(rows["down_bytes"]),
-            up_bytes + _sum(rows["up_bytes"]),
-            flops + _sum(rows["flops"]),
-        )
-
-
-def _sum(counts: np.ndarray) -> int:
-    """The sum of 64-bit integers, which need not fit into one."""
-    high, low = (counts >> 32).sum(), (counts & 0xFFFFFFFF).sum()
-    return (int(high) << 32) + int(low)
+        # Python's integers: those of NumPy may be too short for the sums.
+        sums = zip(self._sums, ("down_bytes", "up_bytes", "flops"), strict=True)
+        down_bytes, up_bytes, flops = (before + sum(rows[name].tolist()) for before, name in sums)
+        return down_bytes, up_bytes, flops

@@ -18,8 +18,8 @@ from simpy.events import URGENT
 from edgefl.core.link import Link, Rates
 from edgefl.core.link_traces import WAYS
 from edgefl.core.plan import Plan
-from edgefl.world.clock import LOSS, Clock
-from edgefl.world.job import DOWN, GONE, UP, WORK, Job, Life
+from edgefl.world.clock import LOSS, Clock, Process
+from edgefl.world.job import DOWN, GONE, UP, WORK, Job
 from edgefl.world.pool import Flow, Pool
 
 _INF = math.inf
@@ -32,7 +32,7 @@ AWAY = "away"
 class Own:
     """Links that are their clients' own and do not change: how long a transfer takes is known."""
 
-    def carry(self, job: Job, way: int) -> Life:
+    def carry(self, job: Job, way: int) -> Process:
         job.begin(way)
         price = job.price
         if way == DOWN:
@@ -51,7 +51,7 @@ class Own:
         amount_s = price.down_s if way == DOWN else price.up_s * job.sends
         end = job.goes(job.began_s, amount_s, working=False, until_s=now_s)
         job.heat = end.heat
-        job.charge(way, end.busy_s, price.moved(way, end.busy_s))
+        job.charge(way, end.busy_s, job.moved(way, end.busy_s))
 
 
 class Carriage:
@@ -62,6 +62,7 @@ class Carriage:
         completed: how many are complete.
         left_bits: of the next one, when bytes last began or ceased to flow; None before it begins.
         left_delay_s: of its handshakes, when they last began or were held up; None once they are over.
+        held_s: when they last began or went on.
         flow: whose bytes flow now.
         alone: whether nothing has held up any.
         wakes: the event that its job waits for while bytes flow, or its client is away.
@@ -69,7 +70,7 @@ class Carriage:
     """
 
     __slots__ = (
-        "_began_s", "_busy_s", "_held_s", "_since_s", "alone", "bps", "completed", "delay_s", "flow",
+        "_began_s", "_busy_s", "_since_s", "alone", "bps", "completed", "delay_s", "flow", "held_s",
         "left_bits", "left_delay_s", "once_s", "paused", "size", "times", "wakes",
     )  # fmt: skip
     flow: Flow | None
@@ -84,7 +85,7 @@ class Carriage:
             self.size, self.delay_s, self.bps = price.up_bytes, price.up_delay_s, price.up_bps
         self.once_s = price.down_s if way == DOWN else price.up_s
         self.completed, self.flow, self.left_bits, self.left_delay_s = 0, None, None, None
-        self._began_s = self._since_s = self._held_s = env.now
+        self._began_s = self._since_s = self.held_s = env.now
         self._busy_s, self.alone, self.paused = 0.0, True, False
         self.wakes = env.event()
 
@@ -95,23 +96,14 @@ class Carriage:
             self.left_delay_s, _ = trace.rates.delay_s.until(now_s, trace.offset_s)
             self.alone = False
 
-    def holds_until_s(self, now_s: float) -> float:
-        """When handshakes that go on now are over."""
-        self._held_s = now_s
-        return now_s + (self.left_delay_s or 0.0)
-
     @property
     def alone_until_s(self) -> float | None:
         """When the transfer in progress ends if nothing has held up any, nor does."""
         return self._began_s + self.once_s * (self.completed + 1) if self.alone else None
 
-    def complete(self) -> None:
-        self.completed += 1
-        self.left_bits = None
-
     def pause(self, now_s: float) -> None:
         if self.left_delay_s is not None:
-            self.left_delay_s -= now_s - self._held_s
+            self.left_delay_s -= now_s - self.held_s
         self._busy_s = self.busy_s(now_s)
         self.alone, self.paused = False, True
 
@@ -134,7 +126,7 @@ class Shared:
         )
         self._cells, self._traces, self._env = plan.clients.cell.tolist(), ClientTraces(plan), env
 
-    def carry(self, job: Job, way: int) -> Life:
+    def carry(self, job: Job, way: int) -> Process:
         env, world = self._env, job.world
         job.begin(way)
         one = job.carriage = Carriage(job, way, env)
@@ -142,7 +134,7 @@ class Shared:
         while one.completed < one.times:
             try:
                 yield from self._transfer(job, one)
-                one.complete()
+                one.completed, one.left_bits = one.completed + 1, None
             except simpy.Interrupt as interrupt:
                 self._ways[way].stop(one)
                 if interrupt.cause != AWAY:
@@ -157,14 +149,15 @@ class Shared:
         job.charge(way, seconds, one.size * one.times)
         job.heat = world.rested(job, env.now)
 
-    def _transfer(self, job: Job, one: Carriage) -> Life:
+    def _transfer(self, job: Job, one: Carriage) -> Process:
         """What is left of the next transfer: handshakes, then bytes at the rate that the link has."""
         env, way = self._env, self._ways[job.stage]
         trace = self._traces.of(job.client, job.stage)
         if one.left_bits is None:
             one.begin(env.now, trace)
         if one.left_delay_s is not None:
-            yield env.at(one.holds_until_s(env.now))
+            one.held_s = env.now
+            yield env.at(one.held_s + one.left_delay_s)
             one.left_delay_s = None
         while one.left_bits and one.left_bits > _ROUNDING * 8 * one.size:
             cap_bps = one.bps
@@ -194,7 +187,7 @@ class Shared:
             moved = one.size * one.times
             busy_s = min(busy_s, one.once_s * one.times) if one.alone else busy_s
         elif one.alone and (flow is None or flow.alone_s is not None):
-            moved = job.price.moved(way, busy_s)
+            moved = job.moved(way, busy_s)
         else:
             bits, left = 8.0 * one.size, one.left_bits
             left = self._ways[way].pool.left(flow, now_s) if flow else bits if left is None else left

@@ -41,22 +41,32 @@ def jobs_of(plan: Plan, rows: np.ndarray) -> tuple[TrainingJob, ...]:
     )
 
 
-@dataclass(frozen=True)
-class _Jobs:
-    """The jobs of a need, made when they are asked for: who only keeps time needs none.
+@dataclass(frozen=True, kw_only=True)
+class _Need:
+    """What a merge and an evaluation have in common.
+
+    Jobs are made when they are asked for: who only keeps time needs none.
 
     Attributes:
+        version: that is made, or scored.
+        round: from 0; -1 before the first, the number of rounds after the last.
+        t_s: when, in virtual seconds.
+        regular: False once the rounds are over, and for an evaluation out of turn; see ``Need``.
         late_rows: the jobs of ``completed``.
         ready_rows: gives the jobs of ``ready``, until the need is answered.
     """
 
     plan: Plan
+    version: int
+    round: int
+    t_s: float
+    regular: bool
     late_rows: np.ndarray
     ready_rows: Callable[[], np.ndarray]
 
     @cached_property
     def completed(self) -> tuple[TrainingJob, ...]:
-        """Late jobs, not merged, whose clients keep the state that they wrote."""
+        """Late jobs, not merged, whose clients keep the state that they wrote since the last need."""
         return jobs_of(self.plan, self.late_rows)
 
     @cached_property
@@ -65,34 +75,26 @@ class _Jobs:
         return jobs_of(self.plan, self.ready_rows())
 
 
-@dataclass(frozen=True)
-class Merge(_Jobs):
+@dataclass(frozen=True, kw_only=True)
+class Merge(_Need):
     """The server merges.
 
     Attributes:
-        version: the new version.
-        round: from 0; -1 before the first, the number of rounds after the last.
-        t_s: when, in virtual seconds.
         weights: for each of its jobs, its weight in averages.
         scales: for each of them, how much of its update counts: 1 is all of it.
         correction: how an upload that is stale, or scaled, is re-expressed.
         slowest: the client whose upload arrived last; -1 if nothing is merged.
         live_versions: the versions that jobs still need, and the new one.
-        regular: False once the rounds are over; see ``Need``.
         cost: what it cost the server; None where its work is free.
     """
 
-    version: int
     exchange: str
-    round: int
-    t_s: float
     merged_rows: Callable[[], np.ndarray]
     weights: Sequence[float]
     scales: Sequence[float]
     correction: Correction
     slowest: int
     live_versions: tuple[int, ...]
-    regular: bool
     cost: MergeCost | None = None
 
     @cached_property
@@ -106,23 +108,15 @@ class Merge(_Jobs):
         return jobs_of(self.plan, self.rows)
 
 
-@dataclass(frozen=True)
-class Evaluate(_Jobs):
-    """The server asks for its current version's scores.
-
-    ``completed`` are the jobs that worked late since the last merge; their clients' states are due before
-    scoring.
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(_Need):
+    """The server asks for its current version's scores; the states of ``completed`` are due before.
 
     Attributes:
         totals_of: gives ``totals``, until the need is answered.
-        regular: False once the rounds are over, and for an evaluation out of turn; see ``Need``.
     """
 
-    version: int
-    round: int
-    t_s: float
     totals_of: Callable[[], Totals]
-    regular: bool
 
     @cached_property
     def totals(self) -> Totals:

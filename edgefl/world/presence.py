@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from edgefl.core.arrays import Bools, Ints
 from edgefl.core.availability import Timetable
@@ -18,8 +16,8 @@ _CHANGES = 16
 _BLOCK = 128
 
 
-class Candidates(NDArrayOperatorsMixin):
-    """A set of clients in order; an array to who uses it as one, and quick to take its n-th members from."""
+class Candidates:
+    """A set of clients in order, whose n-th members are found without going through all."""
 
     def __init__(self, clients: int) -> None:
         """The empty set, of so many clients that there are."""
@@ -27,37 +25,23 @@ class Candidates(NDArrayOperatorsMixin):
         self._members = np.zeros(-(-clients // _BLOCK) * _BLOCK, dtype=bool)
         self._counts = np.zeros(len(self._members) // _BLOCK, dtype=np.int64)
         self._count = 0
-        self._array: Ints | None = None
 
     def __len__(self) -> int:
         return self._count
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:  # noqa: FBT001 - NumPy's
-        if self._array is None:
-            self._array = np.flatnonzero(self._members)
-            # Who sorts or shuffles it in place would do so to all that ask later.
-            self._array.setflags(write=False)
-        return np.array(self._array, dtype=dtype, copy=copy)
+    def array(self) -> Ints:
+        return np.flatnonzero(self._members)
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        arrays = (np.asarray(one) if isinstance(one, Candidates) else one for one in inputs)
-        return getattr(ufunc, method)(*arrays, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(np.asarray(self), name)
-
-    def __getitem__(self, places: Any) -> Any:
+    def at(self, places: Ints) -> Ints:
         """The members at some places; a time that depends on their number, not on that of clients."""
-        few = isinstance(places, np.ndarray) and places.dtype.kind == "i" and places.ndim == 1
-        if not few or len(places) * _BLOCK > len(self._members) or places.min(initial=0) < 0:
-            return np.asarray(self)[places]
+        if len(places) * _BLOCK > len(self._members):
+            return self.array()[places]
         ends = self._counts.cumsum()
         block = ends.searchsorted(places, side="right")
         before = ends[block] - self._counts[block]
         upto = self._members.reshape(-1, _BLOCK)[block].cumsum(axis=1)
-        return block * _BLOCK + (upto > (places - before)[:, None]).argmax(axis=1)
+        found: Ints = block * _BLOCK + (upto > (places - before)[:, None]).argmax(axis=1)
+        return found
 
     def has(self, client: int) -> bool:
         return 0 <= client < len(self._members) and bool(self._members[client])
@@ -68,7 +52,6 @@ class Candidates(NDArrayOperatorsMixin):
             self._members[client] = inside
             self._counts[client // _BLOCK] += step
             self._count += step
-            self._array = None
 
     def put_all(self, clients: Ints, inside: Bools) -> None:
         """Adds or removes different ones."""
@@ -76,7 +59,6 @@ class Candidates(NDArrayOperatorsMixin):
         np.add.at(self._counts, clients // _BLOCK, steps)
         self._members[clients] = inside
         self._count += int(steps.sum())
-        self._array = None
 
 
 class Presence:

@@ -24,19 +24,20 @@ from edgefl.core.availability.charging import Charging
 from edgefl.core.errors import RunError
 from edgefl.core.event import ENDINGS, JOULES, Kind, ServerEvent
 from edgefl.core.plan import Plan, Prices
+from edgefl.core.price import Demand
 from edgefl.core.user_code import returned
 from edgefl.world.accounts import Tails, add_joules
 from edgefl.world.blind import shared
 from edgefl.world.checks import Checks
-from edgefl.world.clock import LATER, Clock
+from edgefl.world.clock import LATER, Clock, Process
 from edgefl.world.draws import Ahead
-from edgefl.world.job import DOWN, LOST, MERGED, Job, Links, Price, rows_of, stacked
+from edgefl.world.job import DOWN, LOST, MERGED, Job, rows_of, stacked
 from edgefl.world.ledger import Ledger, Totals
 from edgefl.world.links import Own, Shared
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
 from edgefl.world.pace import FleetCurve, States
 from edgefl.world.presence import Candidates, Presence
-from edgefl.world.selector import Selector
+from edgefl.world.selectors import Selector
 
 Ask: TypeAlias = Generator[simpy.Event, Any, Feedback]
 
@@ -122,9 +123,9 @@ class World:
             self._moved(self.clients)
         self._kind = clients.kind.tolist()
         # By exchange and kind.
-        self._prices: dict[tuple[int, int], Price] = {}
+        self._prices: dict[tuple[int, int], Demand] = {}
         self._ahead = [Ahead(plan, prices.exchange) for prices in plan.prices]
-        self.links: Links = Shared(plan, self.env) if any(shared(plan)) else Own()
+        self.links: Shared | Own = Shared(plan, self.env) if any(shared(plan)) else Own()
         self._tails = Tails(plan)
         # The states of clients' speeds when their last jobs had worked, or ended, and when that was.
         self._heat: dict[int, tuple[States, float]] = {}
@@ -164,7 +165,7 @@ class World:
 
     def candidates(self) -> Ints:
         """The clients that are free and available now, in order."""
-        return np.array(self.free())
+        return self.free().array()
 
     def free(self) -> Candidates:
         """The candidates as a set that follows the world, without going through all of them."""
@@ -188,7 +189,7 @@ class World:
             yield self.change()
         participants = count or self.plan.scenario.server.participants
         if exchange.everyone or participants is None:
-            return np.array(candidates)
+            return candidates.array()
         return self.choose(max(1, int(min(participants * factor, len(candidates)))))
 
     def choose(self, count: int) -> Ints:
@@ -199,7 +200,10 @@ class World:
         """
         candidates = self.free()
         if count >= len(candidates):
-            return np.array(candidates)
+            return candidates.array()
+        places = self._selector.places(count, len(candidates))
+        if places is not None:
+            return candidates.at(places)
         return self.checks.chosen(self._selector.select, count, candidates)
 
     def dispatch(self, exchange: str, clients: ArrayLike, *, finish_by: float | None = None) -> list[Job]:
@@ -238,7 +242,8 @@ class World:
     ) -> Job:
         now_s, failures, kind = self.env.now, self.plan.fleet.failures, self._kind[client]
         if (exchange, kind) not in self._prices:
-            self._prices[exchange, kind] = Price.of(self.plan.prices[exchange].demand(kind))
+            demand = self.plan.prices[exchange].demand(kind)
+            self._prices[exchange, kind] = Demand._make(np.asarray(one).item() for one in demand)
         price = self._prices[exchange, kind]
         nth, factor, sends, crashes_at, lives_s = self._ahead[exchange].take(client)
         # An upload without bytes cannot be corrupted.
@@ -384,13 +389,9 @@ class World:
         return (
             yield from self._ask(
                 Merge(
-                    plan=self.plan,
-                    late_rows=self._complete(),
-                    ready_rows=self._ready,
-                    version=self.version,
+                    **self._place(),
+                    regular=self.serving,
                     exchange=exchange,
-                    round=self.round,
-                    t_s=self.now_s,
                     merged_rows=partial(rows_of, some),
                     weights=tuple(1.0 if equal else float(samples[job.client]) for job in some),
                     scales=tuple(
@@ -401,7 +402,6 @@ class World:
                     live_versions=tuple(
                         sorted({self.version, *self._live, *(job.version for job in self._late)})
                     ),
-                    regular=self.serving,
                     cost=cost,
                 )
             )
@@ -414,7 +414,7 @@ class World:
         yield self.ended(jobs)
         return (yield from self.merge(exchange.exchange, [job for job in jobs if job.arrived]))
 
-    def end_round(self) -> Generator[simpy.Event, Any, None]:
+    def end_round(self) -> Process:
         """Ends a round; evaluates every ``evaluate.every`` rounds and after the last."""
         ended = self.round + 1
         stopped = self._reached(ended)
@@ -459,20 +459,19 @@ class World:
             rows, self._tails.open_j(now_s, [job for under_way, job in jobs if under_way])
         )
 
-    def evaluate(self, *, in_turn: bool = True) -> Generator[simpy.Event, Any, None]:
+    def evaluate(self, *, in_turn: bool = True) -> Process:
         """Asks for the current version's scores, once for each version; see ``Evaluate`` for ``in_turn``."""
         if self.version != self._scored:
             self._scored = self.version
             self._record(Kind.EVALUATED)
-            late, at = self._complete(), (self.version, self.round, self.now_s)
-            need = Evaluate(self.plan, late, self._ready, *at, self.totals, in_turn and self.serving)
+            need = Evaluate(**self._place(), regular=in_turn and self.serving, totals_of=self.totals)
             feedback = yield from self._ask(need)
             self._scores = dict(feedback.scores)
 
     def refuse(self) -> None:
         """Records who cannot take part."""
-        for refusal in self.plan.refusals:
-            self._record(Kind.REFUSED, exchange=refusal.exchange, client=refusal.client)
+        for client, refusal in self.plan.refused():
+            self._record(Kind.REFUSED, exchange=refusal.exchange, client=client)
 
     def cut(self) -> simpy.Event:
         """Ends every job that is in flight, or has arrived and was not merged; see ``discard``."""
@@ -607,6 +606,17 @@ class World:
         self._turns += 1
         round_ = -1 if kind is Kind.REFUSED else self.round
         self._emit(ServerEvent(self._turns, self.now_s, kind, exchange, round_, client, self.version))
+
+    def _place(self) -> dict[str, Any]:
+        """What a need says of the version and of the jobs that are under way."""
+        return {
+            "plan": self.plan,
+            "version": self.version,
+            "round": self.round,
+            "t_s": self.now_s,
+            "late_rows": self._complete(),
+            "ready_rows": self._ready,
+        }
 
     def _ask(self, need: Need) -> Ask:
         if self._batteries is not None or len(self._over) >= self._at_least:

@@ -15,7 +15,7 @@ import edgefl
 from edgefl.compute import loop
 from edgefl.core.errors import UserError
 from edgefl.protocol.files import read_tree
-from edgefl.store import read
+from edgefl.store.reader import read
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
 

@@ -13,7 +13,7 @@ from unfinished import UNPOWERED, UNPRICED
 
 import edgefl
 from edgefl.analysis.summary import summaries
-from edgefl.store import read
+from edgefl.store.reader import read
 
 HOSTILE = "a [/] [rev b] :warning: [link=x]"
 SMALL = {

@@ -73,7 +73,7 @@ def test_a_partition_is_reproducible(name):
 def test_a_partition_refuses_more_clients_than_samples(name):
     """Eleven clients of ten samples: an error of the user's, with a hint."""
     labels, split = np.arange(10), catalogue.load("partitions", name).Params().split
-    spec = Spec("ten", (1, 2, 2), 10, 10, 10, tuple("0123456789"))
+    spec = Spec("ten", (1, 2, 2), 10, 10, tuple("0123456789"))
     for share, where in ((1.0, "task.clients"), (0.5, "task.share")):
         with pytest.raises(UserError, match="cannot split") as caught:
             federate(spec, None, split, 11, 0, labels=(labels, labels), share=share)

@@ -17,7 +17,7 @@ from edgefl.export.model import ExportForm
 from edgefl.export.verify import parity
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol import Net, Predictor, flatten, leaves
-from edgefl.protocol.coding import counterparts
+from edgefl.protocol.trees import counterparts
 from edgefl.runs.contract.setting import Setting, last_version
 from edgefl.runs.learner import Learner
 

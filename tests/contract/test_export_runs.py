@@ -29,7 +29,7 @@ from edgefl.export.timing import Measurement, Reference, time_torch
 from edgefl.export.trained import trained
 from edgefl.export.verify import runner
 from edgefl.planning.learning import DataAccess
-from edgefl.store import read
+from edgefl.store.reader import read
 
 pytestmark = pytest.mark.usefixtures("one_registry")
 

@@ -13,7 +13,7 @@ from small import SKEWED, SMALL
 import edgefl
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
-from edgefl.store import read
+from edgefl.store.reader import read
 
 SCENARIO = {**SMALL, "task": {**SKEWED, "clients": 4}, "server": {"rounds": 1}}
 

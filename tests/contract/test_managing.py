@@ -16,8 +16,8 @@ from small import SMALL
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.protocol import write_tree
-from edgefl.store import Store, locked
+from edgefl.store.locks import locked
+from edgefl.store.writer import Store
 
 SCENARIO = {
     **SMALL,
@@ -128,7 +128,7 @@ def test_what_is_in_progress_is_running(runs, capsys):
 def test_a_killed_run_of_a_group_that_goes_on_is_not_running(runs, capsys):
     """The command is at another run of it, and comes to this one later."""
     with locked(runs / "shot"):
-        store = Store.open(runs / "shot" / "02-seed-2", write_tree)
+        store = Store.open(runs / "shot" / "02-seed-2")
         found = _listed(capsys)
         store.abandon()
     assert [found[f"runs/shot/{name}"]["status"] for name in ("01-seed-1", "02-seed-2")] == [
@@ -286,7 +286,7 @@ def test_damaged_and_half_made_runs_can_be_removed(runs, capsys):
     (runs / "alone" / "run.sqlite").write_bytes(b"")
     (runs / "half" / "01-a").mkdir(parents=True)
     (runs / "half" / ".edgefl.lock").touch()
-    with closing(sqlite3.connect(runs / "half" / "01-a" / "run.sqlite.tmp")) as database:
+    with closing(sqlite3.connect(runs / "half" / "01-a" / "run.sqlite.1-1.tmp")) as database:
         database.execute("CREATE TABLE meta (key, value)")
     assert "runs/half/01-a" not in _listed(capsys)
     assert run_command(capsys, "rm", runs / "alone", runs / "half", "--yes")[0] == 0

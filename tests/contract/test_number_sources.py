@@ -10,7 +10,7 @@ from nightly import sampled
 from plans import JOB
 
 from edgefl.core import catalogue
-from edgefl.core.corners import Corner, at_corner
+from edgefl.core.corners import at_corners
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device, link
 from edgefl.planning.pricer import Pricer
@@ -57,15 +57,11 @@ def test_every_number_has_a_source_of_more_than_a_word(load, name):
 @sampled(8, "name", DEVICES)
 def test_time_and_energy_are_bounded(name):
     """On every link, in every number type: least and most are known, and the least is not more."""
-    corners = (Corner.CHEAP, Corner.COSTLY)
-    board, behind_all = device(name), [link(one) for one in LINKS]
+    board, behind_all = device(name), [at_corners(link(one)) for one in LINKS]
     for dtype in board.dtypes():
-        pricers = [Pricer(name, at_corner(board, corner), dtype) for corner in corners]
+        pricers = [Pricer(name, end, dtype) for end in at_corners(board)]
         for behind in behind_all:
-            least, most = (
-                priced(pricer, JOB, at_corner(behind, corner))
-                for pricer, corner in zip(pricers, corners, strict=True)
-            )
+            least, most = (priced(pricer, JOB, end) for pricer, end in zip(pricers, behind, strict=True))
             assert 0 < least.seconds <= most.seconds
             assert 0 <= least.energy.joules <= most.energy.joules
 

@@ -17,7 +17,7 @@ from edgefl.data import pictures
 from edgefl.export.build import ExportOptions
 from edgefl.export.make import export
 from edgefl.planning.learning import DataAccess
-from edgefl.store import read
+from edgefl.store.reader import read
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
 

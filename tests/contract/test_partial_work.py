@@ -48,7 +48,7 @@ CASES = {
 
 def context_of(**changes) -> Context:
     (draft,) = drafts({**SCENARIO, **changes})
-    return Context(plan(draft, DataAccess()), States(None, 0))
+    return Context(plan(draft, DataAccess()), States())
 
 
 def jobs_of(steps) -> list[TrainingJob]:

@@ -1,17 +1,11 @@
 """Worker processes: the same bits as the loop, whatever their number and whichever is killed."""
 
-import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 import torch
 from builders import learned
-from nightly import mostly, sampled
+from nightly import sampled
 from small import SKEWED, SMALL
 
 import edgefl
@@ -23,7 +17,6 @@ from edgefl.protocol import flatten
 from edgefl.runs.context import Context
 from edgefl.runs.group import drafts
 from edgefl.runs.states import States
-from edgefl.store import read
 
 SCENARIO = {
     **SMALL,
@@ -167,50 +160,6 @@ def test_a_job_that_raises_fails_its_run_alone(tmp_path, accident):
     assert "in start" in trace
     assert "ZeroDivisionError: client one is broken" in trace
     assert not (done.folder / "traceback.txt").exists()
-
-
-KILLED, TOLD = (signal.SIGKILL, -9), (signal.SIGTERM, 143)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("number", "status"), mostly([KILLED, TOLD], [KILLED]))
-def test_nothing_stays_behind_of_busy_workers(tmp_path, accident, number, status):
-    """A busy worker finds its driver gone when it answers, an idle one at once; their files go with them."""
-    method = accident("marker.touch(); import time; time.sleep(2)")
-    scenario, out = tmp_path / "scenario.json", tmp_path / "run"
-    scenario.write_text(json.dumps({**SCENARIO, "method": method}), encoding="utf-8")
-    command = [sys.executable, *f"-m edgefl run {scenario} --engine processes".split()]
-    with (tmp_path / "told").open("wb") as told:
-        driver = subprocess.Popen([*command, "--workers", "2", "--out", str(out)], stdout=told, stderr=told)
-    try:
-        assert _eventually((tmp_path / "marker").exists, bool)
-        workers = psutil.Process(driver.pid).children(recursive=True)
-        folder = next(filter(None, map(_folder_of, workers)))
-        # As where a whole group of processes is terminated: workers leave it to the driver.
-        for worker in workers:
-            worker.terminate()
-        driver.send_signal(number)
-        assert driver.wait(30) == status
-    finally:
-        driver.kill()
-        driver.wait()
-    assert not psutil.wait_procs(workers, timeout=30)[1]
-    assert not folder.exists()
-    assert "Traceback" not in (tmp_path / "told").read_text(encoding="utf-8")
-    with read(out) as found:
-        assert found.status == ("killed" if number == signal.SIGKILL else "interrupted")
-
-
-def _folder_of(worker: psutil.Process) -> Path | None:
-    maps = (Path(one.path) for one in worker.memory_maps(grouped=False))
-    return next((path.parent for path in maps if path.parent.name.startswith("edgefl-")), None)
-
-
-def _eventually(look, enough, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not enough(found := look()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return found
 
 
 @pytest.mark.nightly

@@ -7,7 +7,7 @@ from resumed import same_runs
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.store import read
+from edgefl.store.reader import read
 
 CASES = {
     # Learning, limits, those that are set, and the limits then.
@@ -83,4 +83,4 @@ def test_what_is_refused_changes_nothing(tmp_path):
             edgefl.resume(short, overrides=[setting])
     with read(short) as reader:
         assert reader.meta["status"] == "done"
-        assert reader.resolved()["scenario"]["server"]["until"] == {"rounds": 3}
+        assert reader.document.data["scenario"]["server"]["until"] == {"rounds": 3}

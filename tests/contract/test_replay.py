@@ -19,7 +19,8 @@ from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.yamls import Document
 from edgefl.runs.replaying import Replayer
-from edgefl.store import event_hash, read
+from edgefl.store.events import event_hash
+from edgefl.store.reader import read
 from edgefl.world.driver import simulate
 
 ELSEWHERE = "city-phones"

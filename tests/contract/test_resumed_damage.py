@@ -15,7 +15,7 @@ from edgefl.core.errors import RunError, UserError
 from edgefl.core.notes import note
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
-from edgefl.store import read
+from edgefl.store.reader import read
 
 # Server states, clients' states, and jobs that were trained ahead and are not merged.
 SETTINGS = scenario(

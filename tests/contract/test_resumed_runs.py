@@ -17,7 +17,8 @@ from resumed import same_runs
 import edgefl
 from edgefl.core.errors import RunError
 from edgefl.core.user_code import Terminated
-from edgefl.store import is_run, read
+from edgefl.store.folders import is_run
+from edgefl.store.reader import read
 
 
 def resumed(folder, **how):

@@ -51,7 +51,7 @@ def test_a_refused_setting_begins_no_run(tmp_path):
 def test_a_run_that_is_refused_when_it_goes_on_is_as_it_was(tmp_path, monkeypatch):
     """One that is done is whole, and needs no look at its rows; nothing is left in its directory."""
     (run,) = edgefl.run(scenario(), engine="loop", out=tmp_path / "run").runs
-    monkeypatch.setattr("edgefl.runs.past.event_hash", lambda _: "another")
+    monkeypatch.setattr("edgefl.runs.past.EventDigest.text", lambda _: "another")
     names = sorted(path.name for path in run.folder.iterdir())
     with pytest.raises(UserError, match="gives other events"):
         edgefl.resume(run.folder, overrides={"server.rounds": 7})

@@ -1,22 +1,34 @@
 """A sample of the campaign in ``benchmarks/robustness.py``: what may go wrong around a run, by seed."""
 
-import importlib.util
 import random
+import sys
 from pathlib import Path
 
 import pytest
 
-_FILE = Path(__file__).parents[2] / "benchmarks" / "robustness.py"
-_SPEC = importlib.util.spec_from_file_location("robustness", _FILE)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-robustness = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(robustness)
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+import robustness
 
 
-def test_nothing_that_a_run_reads_is_executed():
-    attempt, _ = robustness.KINDS["not_executed"]
-    assert [robustness.attempted(attempt, f"1 not_executed {nth}") for nth in range(5)] == [""] * 5
+@pytest.mark.parametrize("kind", ["not_executed", "damaged"])
+def test_an_attempt_of_each_kind(kind):
+    """Damage of every file of a run that ended is found; nothing that a run reads is executed."""
+    attempt, _ = robustness.KINDS[kind]
+    assert robustness.attempted(attempt, f"0 {kind} 0") == ""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["all_killed", "killed_worker", "starved", "repeated"])
+def test_an_attempt_that_takes_longer(kind):
+    attempt, _ = robustness.KINDS[kind]
+    assert robustness.attempted(attempt, f"0 {kind} 0") == ""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("way", robustness.WAYS)
+def test_nothing_stays_behind_of_workers(tmp_path, way):
+    """Of a driver that is killed, or of a group that is interrupted or terminated."""
+    assert robustness.stopped(tmp_path, "processes", way, 1, 0.1) == ""
 
 
 @pytest.mark.nightly

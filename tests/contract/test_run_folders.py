@@ -16,7 +16,8 @@ from edgefl.analysis.summary import summaries
 from edgefl.core.errors import UserError
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
-from edgefl.store import Store, runs_in
+from edgefl.store.folders import runs_in
+from edgefl.store.writer import Store
 
 SWEEP = {**SMALL, "sweep": {"seed": [0, 1]}}
 

@@ -93,7 +93,11 @@ def test_the_temperature_of_a_job_costs_nothing(tmp_path, variant: str):
     ("temperature", "key", "message"),
     [
         (0, "", "method.temperature should be greater than 0"),
-        ({"by": "device", "values": {"raspberry-pi-6": 1}}, ".values", "unknown device 'raspberry-pi-6'"),
+        (
+            {"by": "device", "values": {"raspberry-pi-6": 1}},
+            ".values.raspberry-pi-6",
+            "unknown device 'raspberry-pi-6'",
+        ),
         ({"by": "work", "full": 0.1, "least": 0.2}, "", "'least' must not be above 'full'"),
     ],
 )

@@ -9,6 +9,7 @@ from builders import NETS, Federation, build_method, build_net
 from nightly import sampled
 
 from edgefl.compute import meta
+from edgefl.core import catalogue
 from edgefl.core.cost import Kernel
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
@@ -69,10 +70,10 @@ def test_without_its_term_a_method_costs_what_its_base_does(name: str, cnn: Net)
     assert step(name, cnn, **{weight: 0}) == step("fedavg", cnn)
     assert copies(name, cnn, **{weight: 0}) == 0
     assert build_method(name, cnn, **{weight: 0}).client(cnn.on_meta()) is None
-    flat = build_net("mlp", (1, 4, 4), 10, hidden=())
-    neutral = build_method(name, flat, **{weight: 0}).neutral
-    assert neutral == {weight: 0.0, "base": {"name": "fedavg"}}
-    assert build_method(name, cnn, base={"name": "local"}, **{weight: 0}).neutral is None
+    build_method(name, build_net("mlp", (1, 4, 4), 10, hidden=()), **{weight: 0})
+    params = catalogue.load("methods", name).Params
+    assert params().neutral == {weight: 0.0, "base": {"name": "fedavg"}}
+    assert params(base={"name": "local"}).neutral is None
 
 
 @sampled(2, ("name", "base"), [*zip(METHODS, (METHODS[-1], *METHODS), strict=False)])

@@ -6,7 +6,8 @@ from nightly import sampled
 
 import edgefl
 from edgefl.planning.recorded import recorded_fleet
-from edgefl.store import Reader, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import Reader
 from edgefl.world.blind import sights
 
 LINK = """\

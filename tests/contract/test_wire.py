@@ -128,7 +128,7 @@ def test_engines_carry_the_same(tmp_path):
 def test_what_is_merged_is_what_was_decoded():
     """A late upload u of a client that received r counts as c + (u - r): c is what it would receive now."""
     context = Context(
-        plan(drafts({**SHORT, "wire": {"up": TOPK, "down": "fp16"}})[0], DataAccess()), States(None, 0)
+        plan(drafts({**SHORT, "wire": {"up": TOPK, "down": "fp16"}})[0], DataAccess()), States()
     )
     learner, plan_ = Learner(context, Local(context, Loop(), ahead=False)), context.planned.plan
     steps = plan_.prices[0].steps[plan_.clients.kind].tolist()
@@ -212,12 +212,11 @@ def test_a_codec_may_be_bytes_alone(own, tmp_path, raw):
     own(
         "codecs",
         "bytes_only",
-        f"""from edgefl.protocol.coding import *
+        f"""from safetensors.torch import load, save
+from edgefl.protocol.trees import unflatten
 {SIZES}
-    def encode(self, x, r): return joined(lambda leaf, _: to_bytes(leaf), x, r)
-    def decode(self, data, like, r):
-        read, size = lambda data, leaf, _: from_bytes(data, leaf), lambda leaf, _: plain_size(leaf)
-        return split(read, size, data, like, r)
+    def encode(self, x, r): return save(flatten(x))
+    def decode(self, data, like, r): return unflatten(load(data))
 """,
     )
     own(

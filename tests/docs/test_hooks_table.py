@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from importlib import import_module
 
 from pages import check, table
 
@@ -11,13 +10,6 @@ from edgefl.core import catalogue
 from edgefl.core.params import Component
 
 KINDS = catalogue.KINDS[catalogue.KINDS.index("methods") :]  # those before are YAML
-
-
-def base(kind: str) -> type[Component]:
-    """The class that a kind's ``Params`` derive from."""
-    module, name = catalogue.base_of(kind)
-    found: type[Component] = getattr(import_module(module), name)
-    return found
 
 
 def hooks(of: type[Component]) -> list[tuple[str, str]]:
@@ -39,7 +31,7 @@ def test_the_table_has_what_the_classes_have(request):
     """By kind: the class, and what its files may define."""
     rows = []
     for kind in KINDS:
-        module, name = catalogue.base_of(kind)
-        every = [f"**{hook}**" if required else hook for hook, required in hooks(base(kind))]
-        rows.append((f"`{kind}/`", f"`{module}.{name}`", ", ".join(every)))
+        base = catalogue.base_of(kind)
+        every = [f"**{hook}**" if required else hook for hook, required in hooks(base)]
+        rows.append((f"`{kind}/`", f"`{base.__module__}.{base.__name__}`", ", ".join(every)))
     check("extending.md", "hooks", table(("folder", "class", "**required** and other"), rows), request.config)

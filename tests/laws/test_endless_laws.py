@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from fleets import POLICIES, fleets, valid
 from hypothesis import given
-from plans import plan, played, prices, told
+from plans import plan, prices, told
 
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError
-from edgefl.core.event import Kind
+from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.world import driver
 from edgefl.world.job import LIVE
@@ -164,7 +164,7 @@ def test_a_server_that_nothing_reaches_gives_up(policy, failures):
         [table], until={"bytes": 1e12}, participants=3, policy=policy, params=params, failures=failures
     )
     with pytest.raises(RunError, match="1002 jobs were lost or late, and no upload has arrived"):
-        played(plan_)
+        told(plan_)
 
 
 @pytest.mark.nightly
@@ -174,6 +174,6 @@ def test_losses_among_arrivals_end_nothing():
     plan_ = plan(
         [table], rounds=600, policy="fedasync", params=params_of("fedasync"), failures={"crash": 0.7}
     )
-    _, needs, jobs = played(plan_)
-    assert sum(record.ending is Kind.LOST for record in jobs) > 1000
+    _, needs, rows = told(plan_)
+    assert (rows["ending"] == ENDINGS.index(Kind.LOST)).sum() > 1000
     assert len([need for need in needs if isinstance(need, Merge)]) == 600

@@ -184,11 +184,11 @@ def test_batteries_fall_by_what_jobs_used(plan_):
     used, spend = np.zeros(len(plan_.clients)), Charging.spend
 
     def watched(self, clients, t_s, joules):
-        before = self.level(clients, t_s) * self._of(clients).capacity_j
+        full_j = np.nan_to_num(self._full_j[clients])
+        before = self.level(clients, t_s) * full_j
         spend(self, clients, t_s, joules)
-        fallen = before - self.level(clients, t_s) * self._of(clients).capacity_j
-        taken = np.where(self._of(clients).own, np.minimum(np.nan_to_num(joules), before), 0.0)
-        np.testing.assert_allclose(fallen, taken, atol=1e-9)
+        fallen = before - self.level(clients, t_s) * full_j
+        np.testing.assert_allclose(fallen, np.minimum(np.nan_to_num(joules), before), atol=1e-9)
         level = self.level(clients, t_s)
         assert ((level >= 0) & (level <= 1)).all()
         assert len(np.unique(clients)) == len(clients)

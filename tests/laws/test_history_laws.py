@@ -15,7 +15,7 @@ from edgefl.analysis.history import histories
 from edgefl.analysis.run import Run
 from edgefl.analysis.summary import summary
 from edgefl.core.steps import batch_sizes
-from edgefl.store import read
+from edgefl.store.reader import read
 
 
 @given(fleets())

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import plan, played, prices
+from plans import plan, prices, told
 from toys import TOYS, toy
 
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError
-from edgefl.core.event import Kind
+from edgefl.core.event import ENDINGS, Kind
 from edgefl.world.needs import Merge
 from edgefl.world.world import World
 
 _POLICY = "from edgefl.world.policies import Policy\nclass Params(Policy):\n  def serve(self, world):\n"
 
-STATIONS = [Kind.DISPATCHED, Kind.RECEIVED, Kind.WORKED, Kind.ARRIVED]
+STATIONS = ("dispatched_s", "received_s", "worked_s", "arrived_s")
+STAGES = ("receive_s", "work_s", "transmit_s")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -45,34 +46,22 @@ SETTINGS = st.fixed_dictionaries(
 
 
 @given(SETTINGS)
-def test_a_record_is_the_sum_of_its_events(settings):
-    """Stations in order, none after the end, and each charge once, whatever broke the job off."""
-    events, _, jobs = played(toy(**settings))
-    by_job = defaultdict(list)
-    for event in events:
-        if event.job >= 0:
-            by_job[event.job].append(event)
-    for record in jobs:
-        passed = [event for event in by_job[record.job.id] if event.kind in STATIONS]
-        assert [event.kind for event in passed] == STATIONS[: len(passed)]
-        reached = [record.dispatched, record.received, record.worked, record.arrived]
-        assert passed == [event for event in reached if event is not None]
-        assert passed[-1].t_s <= record.ended.t_s
-        charges = [event.cost for event in by_job[record.job.id]]
-        for place in (1, 2, 3):
-            total = sum(charge[place] for charge in (record.receive, record.work, record.transmit))
-            assert sum(charge[place] for charge in charges) == total
-        joules = [charge.joules for charge in (record.receive, record.work, record.transmit)]
-        assert math.isclose(sum(charge.joules for charge in charges), sum(joules))
-        spent_s = sum(charge.seconds for charge in (record.receive, record.work, record.transmit))
-        until_s = (record.arrived or record.ended).t_s
-        assert math.isclose(spent_s, until_s - record.dispatched.t_s, abs_tol=1e-9)
+def test_a_job_passes_its_stations_in_order(settings):
+    """None after its end, whatever broke it off; its stages took the time until its client was free again."""
+    for row in told(toy(**settings))[2]:
+        times = np.array([row[name] for name in STATIONS])
+        passed = times[~np.isnan(times)]
+        assert np.isnan(times[len(passed) :]).all()
+        assert (np.diff([*passed, row["ended_s"]]) >= 0).all()
+        until_s = passed[-1] if len(passed) == len(STATIONS) else row["ended_s"]
+        spent_s = sum(row[name] for name in STAGES)
+        assert math.isclose(spent_s, until_s - row["dispatched_s"], abs_tol=1e-9)
 
 
 @given(SETTINGS)
 def test_states_are_committed_in_each_clients_order(settings):
     """Merged or late: of a client's jobs the newer never comes before the older."""
-    _, needs, jobs = played(toy(**settings))
+    _, needs, rows = told(toy(**settings))
     last: dict[int, int] = {}
     for need in needs:
         merged = need.merged if isinstance(need, Merge) else ()
@@ -80,7 +69,7 @@ def test_states_are_committed_in_each_clients_order(settings):
             assert job.id > last.get(job.client, -1)
             last[job.client] = job.id
     completed = [job.id for need in needs for job in need.completed]
-    late = {record.job.id for record in jobs if record.ending is Kind.LATE and record.worked}
+    late = set(rows["job"][(rows["ending"] == ENDINGS.index(Kind.LATE)) & ~np.isnan(rows["worked_s"])])
     assert set(completed) <= (late if settings["stateful"] else set())
 
 
@@ -99,8 +88,8 @@ def test_a_newer_job_cannot_pass_an_older_one(tmp_path, monkeypatch):
         return plan([table], rounds=5, policy="hasty", params=params)
 
     with pytest.raises(RunError, match="job 1 is merged before its job 0"):
-        played(hasty_plan(stateful=True))
-    assert len(played(hasty_plan(stateful=False))[2]) > 5
+        told(hasty_plan(stateful=True))
+    assert len(told(hasty_plan(stateful=False))[2]) > 5
 
 
 def _world(clients=2, **columns):
@@ -160,14 +149,11 @@ def test_the_last_exchanges_find_every_client_free(settings):
     """What the rounds left in flight is cut before them; no client works on two jobs at once."""
     plan_ = toy(**settings)
     last = prices("last", settings["clients"], at="end", everyone=True, stateful=True, work_s=1.0)
-    events, needs, jobs = played(replace(plan_, prices=(*plan_.prices, last)))
-    assert (
-        sum(len(need.merged) for need in needs if isinstance(need, Merge) and need.exchange == "last")
-        == (settings["clients"])
-    )
-    started = min(event.t_s for event in events if event.exchange == "last")
-    for record in jobs:
-        assert record.job.exchange == "last" or record.ended.t_s <= started
+    _, needs, rows = told(replace(plan_, prices=(*plan_.prices, last)))
+    merged = [need.merged for need in needs if isinstance(need, Merge) and need.exchange == "last"]
+    assert sum(map(len, merged)) == settings["clients"]
+    is_last = rows["exchange"] == len(plan_.prices)
+    assert (rows["ended_s"][~is_last] <= rows["dispatched_s"][is_last].min()).all()
 
 
 @pytest.mark.parametrize(("seconds", "completes"), [(0.5, False), (5.0, True)])
@@ -216,7 +202,7 @@ def test_a_policy_that_stops_early_is_an_error(tmp_path, monkeypatch, body, says
     (tmp_path / "policies" / "lazy.py").write_text(_POLICY + body + "\n", encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     with pytest.raises(RunError, match=says):
-        played(plan([prices("train", 1)], rounds=5, policy="lazy"))
+        told(plan([prices("train", 1)], rounds=5, policy="lazy"))
 
 
 @pytest.mark.parametrize(

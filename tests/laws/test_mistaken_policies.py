@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from plans import dispatched, plan, played, prices, with_server
+from plans import dispatched, plan, prices, told, with_server
 
 from edgefl.core.errors import RunError
-from edgefl.core.event import Kind
+from edgefl.core.event import ENDINGS, Kind
 from edgefl.world.needs import Feedback, Merge
 
 _POLICY = '''"""A policy under test."""
@@ -88,7 +89,7 @@ def test_a_policys_mistake_is_named(own, body, message):
     """With the policy, and with what to do instead."""
     own("policies", "mistaken", _POLICY.format(body=body))
     with pytest.raises(RunError, match=message):
-        played(_plan(policy="mistaken", refused=[3]))
+        told(_plan(policy="mistaken", refused=[3]))
 
 
 @pytest.mark.parametrize(
@@ -100,14 +101,14 @@ def test_a_selector_returns_as_many_candidates_as_it_is_asked_for(own, chosen):
     planned = _choosing(own, chosen)
     message = r"asked for 2 of 4 clients, the selector returned(.|\n)*random2\.py:\d+"
     with pytest.raises(RunError, match=message):
-        played(planned)
+        told(planned)
 
 
 def test_a_selector_cannot_move_the_candidates_of_others(own):
     """The array is read-only: the error names the selector's line."""
     planned = _choosing(own, "np.asarray(candidates).sort()")
     with pytest.raises(RunError, match=r"random2\.py(.|\n)*read-only"):
-        played(planned)
+        told(planned)
 
 
 @pytest.mark.parametrize("uplink", [None, 1e9])
@@ -121,9 +122,9 @@ def test_a_job_that_has_not_begun_has_cost_nothing(own, uplink):
     own("policies", "hasty", text)
     table = prices("train", 4, work_s=1.0, up_bytes=1, up_bps=8.0)
     planned = plan([table], policy="hasty", until={"energy": 1e9, "rounds": 1})
-    _, needs, jobs = played(planned if uplink is None else with_server(planned, uplink=uplink))
+    _, needs, rows = told(planned if uplink is None else with_server(planned, uplink=uplink))
     (total,) = [need.totals for need in needs if hasattr(need, "totals")]
-    assert [record.ending for record in jobs] == [Kind.MERGED] * 2 + [Kind.CUT] * 2
+    assert [ENDINGS[each] for each in rows["ending"]] == [Kind.MERGED] * 2 + [Kind.CUT] * 2
     assert (total.energy.joules, total.energy.energy_known) == (0.0, total.energy.energy_clients)
 
 
@@ -141,8 +142,8 @@ def test_nobody_is_asked_while_a_run_closes(own):
     own("policies", "helped", text.replace("(self, world):", "(self, world):" + helper))
     planned = plan([prices("train", 4, work_s=10.0)], policy="helped", participants=2)
     with dispatched() as numbers:
-        _, _, jobs = played(planned)
-    assert sorted(numbers) == sorted(record.job.id for record in jobs) == [0, 1]
+        _, _, rows = told(planned)
+    assert sorted(numbers) == sorted(rows["job"]) == [0, 1]
 
 
 def test_a_job_is_ready_once_its_steps_are_known(own):
@@ -161,8 +162,8 @@ def test_a_job_is_ready_once_its_steps_are_known(own):
             offered.append({job.id: job.steps for job in need.ready})
         return Feedback()
 
-    _, _, jobs = played(plan([table], policy="early"), answer)
-    steps = {record.job.id: record.job.steps for record in jobs}
+    _, _, rows = told(plan([table], policy="early"), answer)
+    steps = dict(zip(rows["job"].tolist(), rows["steps"].tolist(), strict=True))
     assert steps == {0: 10, 1: 1}
     assert all(steps[job] == of for ready in offered for job, of in ready.items())
 
@@ -176,11 +177,6 @@ def test_work_that_writes_no_state_may_be_left_in_flight(own):
     own("policies", "leaving", _POLICY.format(body=body))
     train = prices("train", 2, work_s=1.0, up_s=[0.0, 9.0])
     deliver = prices("deliver", 2, at="end", everyone=True, stateful=True)
-    _, _, jobs = played(plan([train, deliver], rounds=1, policy="leaving"))
-    endings = {(record.job.exchange, record.job.client): record.ending for record in jobs}
-    assert endings == {
-        ("train", 0): Kind.MERGED,
-        ("train", 1): Kind.CUT,
-        ("deliver", 0): Kind.MERGED,
-        ("deliver", 1): Kind.MERGED,
-    }
+    _, _, rows = told(plan([train, deliver], rounds=1, policy="leaving"))
+    rows = np.sort(rows, order=["exchange", "client"])
+    assert [ENDINGS[each] for each in rows["ending"]] == [Kind.MERGED, Kind.CUT, Kind.MERGED, Kind.MERGED]

@@ -22,7 +22,7 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.repricing import Repricer
 from edgefl.runs.group import drafts
-from edgefl.store import read_prices
+from edgefl.store.plans import read_prices
 from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Evaluate, Feedback

@@ -11,7 +11,7 @@ import torch
 from builders import build_method, build_net
 from commands import run_command
 from nightly import sampled
-from plans import device, kernel, plan, play, prices
+from plans import device, kernel, plan, prices, told
 from replayed import assert_same, small
 
 import edgefl
@@ -19,7 +19,7 @@ from edgefl.compute.merging import merge_trace, one_merge
 from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import ELEMENTWISE, as_text, of_text
-from edgefl.core.event import Kind
+from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.world.needs import Merge
 
@@ -188,7 +188,7 @@ def test_a_merge_is_priced_like_a_client_s_work():
 def test_the_clock_waits_exactly_as_long():
     """Every round is longer by the merge's seconds, and its clients are asked after them."""
     free = plan([prices("train", 3, compute_s=[1.0, 2.0, 4.0])], rounds=3)
-    events, needs = play(replace(free, server_work=server()))
+    _, needs, rows = told(replace(free, server_work=server()))
     merge_s = server().price("train", 3).seconds
     ends_s = [need.t_s for need in needs if isinstance(need, Merge)]
     now_s, expected = 0.0, []
@@ -196,8 +196,7 @@ def test_the_clock_waits_exactly_as_long():
         now_s = (now_s + 4.0) + merge_s
         expected.append(now_s)
     assert ends_s == expected
-    asked = sorted({event.t_s for event in events if event.kind == Kind.DISPATCHED})
-    assert asked == [0.0, *expected[:-1]]
+    assert sorted(set(rows["dispatched_s"])) == [0.0, *expected[:-1]]
     assert [need.cost.seconds for need in needs if isinstance(need, Merge)] == [merge_s] * 3
 
 
@@ -209,22 +208,21 @@ def test_a_version_exists_when_its_merge_is_done():
         policy="fedbuff",
         params=catalogue.load("policies", "fedbuff").Params(buffer=2),
     )
-    events, needs = play(replace(given, server_work=server()))
+    _, needs, rows = told(replace(given, server_work=server()))
     merges = [(need.t_s - need.cost.seconds, need.t_s) for need in needs if isinstance(need, Merge)]
     # Clients 0 and 1 are merged from 2 s on; client 0, asked again at 1 s, and client 2 arrive meanwhile.
     assert merges[0] == pytest.approx((2.0, 2.0 + 2 * A_MERGE_S))
     assert merges[1][0] == pytest.approx(merges[0][1])
-    for event in events:
-        if event.kind == Kind.DISPATCHED:
-            assert not any(began + 1e-9 < event.t_s < ended - 1e-9 for began, ended in merges)
+    for asked_s in rows["dispatched_s"]:
+        assert not any(began + 1e-9 < asked_s < ended - 1e-9 for began, ended in merges)
 
 
 def test_a_time_limit_that_comes_before_the_merge_is_done():
     """Its jobs are cut, and no version is made."""
     given = plan([prices("train", 2, compute_s=[1.0, 2.0])], until={"time": 4.0})
-    events, needs = play(replace(given, server_work=server()))
+    _, needs, rows = told(replace(given, server_work=server()))
     assert not [need for need in needs if isinstance(need, Merge)]
-    assert [event.t_s for event in events if event.kind == Kind.CUT] == [4.0, 4.0]
+    assert rows["ended_s"][rows["ending"] == ENDINGS.index(Kind.CUT)].tolist() == [4.0, 4.0]
 
 
 def test_without_a_device_nothing_changes(tmp_path):

@@ -13,7 +13,8 @@ from edgefl.core import catalogue
 from edgefl.core.errors import ScenarioError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.protocol import flatten, reexpressed
+from edgefl.protocol import flatten
+from edgefl.protocol.staleness import reexpressed
 from edgefl.runs.context import Context
 from edgefl.runs.group import drafts
 from edgefl.runs.learner import Learner
@@ -67,7 +68,7 @@ def test_fresh_uploads_are_merged_as_they_are(method):
     """At staleness 0 and scale 1 not a bit changes, for any method: the merge has what the client sent."""
     (draft,) = drafts({**SCENARIO, "method": method})
     planned = plan(draft, DataAccess())
-    context = Context(planned, States(None, 0))
+    context = Context(planned, States())
     learner = Learner(context, Local(context, loop.Loop(), ahead=False))
 
     def merge(need):

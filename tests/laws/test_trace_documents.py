@@ -18,9 +18,10 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.recorded import recorded
 from edgefl.planning.repricing import Repricer
-from edgefl.protocol import write_tree
 from edgefl.runs.group import drafts
-from edgefl.store import Store, read, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import read
+from edgefl.store.writer import Store
 
 SIZES = st.integers(0, 10**15)
 kernels = st.builds(kernel, st.sampled_from(OP_CLASSES), SIZES, SIZES, st.text(max_size=5))
@@ -60,10 +61,9 @@ def kept(request, tmp_path_factory):
     """A plan, and the folder that it was written to."""
     found = plan(drafts(request.param)[0], DataAccess(need="embedded"))
     folder = tmp_path_factory.mktemp("kept") / "run"
-    store = Store.create(folder, write_tree)
-    store.set_meta({"name": "kept", "assumed": []})
-    store.write_plan(found.plan, found.resolved, found.learning.federation.test_samples)
-    store.close("done")
+    with Store.planned(folder) as store:
+        store.set_meta({"name": "kept", "assumed": []})
+        store.write_plan(found.plan, found.resolved, found.learning.federation.test_samples)
     return found.plan, folder
 
 

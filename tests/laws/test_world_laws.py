@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
+import pytest
 from fleets import POLICIES, fleets, only
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import play
+from plans import told
 
-from edgefl.core.event import Kind
 from edgefl.core.fleet import Failures
 from edgefl.world.needs import Merge
 
@@ -26,47 +25,34 @@ PLANS = {
 }
 
 
-def jobs_of(events):
-    """Each job's events, until it arrives."""
-    jobs = defaultdict(list)
-    for event in events:
-        if event.job >= 0:
-            jobs[event.job].append(event)
-    return jobs.values()
-
-
 @given(fleets(**PLANS))
 def test_a_job_is_charged_its_prices(plan_):
     """Every station lasts as long as its charge; bytes and operations are the client's prices."""
-    for job in jobs_of(play(plan_)[0]):
-        assert [event.kind for event in job] == [Kind.DISPATCHED, Kind.RECEIVED, Kind.WORKED, Kind.ARRIVED]
-        for before, after in pairwise(job):
-            assert math.isclose(after.t_s - before.t_s, after.cost.seconds, rel_tol=1e-9, abs_tol=1e-6)
-        received, worked, arrived = (event.cost for event in job[1:])
-        demand = plan_.price(job[0].exchange).demand(plan_.clients.kind[job[0].client])
-        draw, megabits = demand, 8 * demand.down_bytes / 1e6
-        assert (received.seconds, received.down_bytes) == (demand.down_s, demand.down_bytes)
-        assert (arrived.seconds, arrived.up_bytes) == (demand.up_s, demand.up_bytes)
-        assert worked.flops == demand.flops
+    for row in told(plan_)[2]:
+        stations = [row[name] for name in ("dispatched_s", "received_s", "worked_s", "arrived_s")]
+        taken_s = [row[name] for name in ("receive_s", "work_s", "transmit_s")]
+        assert np.diff(stations) == pytest.approx(taken_s, rel=1e-9, abs=1e-6)
+        draw = plan_.prices[row["exchange"]].demand(plan_.clients.kind[row["client"]])
+        assert (row["receive_s"], row["down_bytes"]) == (draw.down_s, draw.down_bytes)
+        assert (row["transmit_s"], row["up_bytes"], row["flops"]) == (draw.up_s, draw.up_bytes, draw.flops)
+        megabits, received_j = 8 * draw.down_bytes / 1e6, row["receive_j"] + row["receive_idle_j"]
         if math.isnan(draw.radio_w):
-            assert received.joules is None or not (received.seconds or megabits)
+            assert math.isnan(received_j) or not (row["receive_s"] or megabits)
         else:
-            carrying_j = draw.radio_w * received.seconds + draw.receive_j_per_mbit * megabits
-            receiving_j = received.joules - received.tail_j
-            assert math.isclose(receiving_j, carrying_j + draw.idle_w * received.seconds, abs_tol=1e-6)
-        between_s = min(draw.tail_s, worked.seconds) if received.seconds and arrived.seconds else 0
-        expected = (draw.compute_w + draw.idle_w) * worked.seconds
-        assert worked.idle_j == draw.idle_w * worked.seconds
-        if received.seconds:
-            assert math.isclose(worked.tail_j, draw.tail_w * between_s, abs_tol=1e-9)
-        assert math.isclose(worked.joules, expected + worked.tail_j)
+            expected_j = (draw.radio_w + draw.idle_w) * row["receive_s"] + draw.receive_j_per_mbit * megabits
+            assert math.isclose(received_j, expected_j, abs_tol=1e-6)
+        assert math.isclose(row["work_j"], draw.compute_w * row["work_s"])
+        assert row["work_idle_j"] == draw.idle_w * row["work_s"]
+        if row["receive_s"]:
+            between_s = min(draw.tail_s, row["work_s"]) if row["transmit_s"] else 0
+            assert math.isclose(row["work_tail_j"], draw.tail_w * between_s, abs_tol=1e-9)
 
 
 @given(fleets(**PLANS))
 def test_a_merge_waits_for_its_cohort(plan_):
     """It happens at the last arrival of its jobs, and takes them in the order of clients."""
-    events, needs = play(plan_)
-    arrivals = {event.job: event.t_s for event in events if event.kind is Kind.ARRIVED}
+    _, needs, rows = told(plan_)
+    arrivals = dict(zip(rows["job"].tolist(), rows["arrived_s"].tolist(), strict=True))
     for need in needs:
         if isinstance(need, Merge) and need.merged:
             assert need.t_s == max(arrivals[job.id] for job in need.merged)
@@ -77,7 +63,7 @@ def test_a_merge_waits_for_its_cohort(plan_):
 @given(fleets(**PLANS))
 def test_exchanges_happen_when_they_should_with_whom_they_should(plan_):
     """Start once, end once, in rounds every so many; all admitted clients, or as many as take part."""
-    _, needs = play(plan_)
+    _, needs, _ = told(plan_)
     rounds, participants = plan_.scenario.server.until.rounds, plan_.scenario.server.participants
     admitted = set(np.flatnonzero(plan_.clients.admitted).tolist())
     for table in plan_.prices:
@@ -99,8 +85,8 @@ def test_a_client_keeps_its_draws_when_others_come_and_go(plan_):
 
     def computed(plan_):
         jobs = defaultdict(list)
-        for job in jobs_of(play(plan_)[0]):
-            jobs[job[0].exchange, job[0].client].append(job[2].cost.seconds)
+        for row in np.sort(told(plan_)[2], order="job"):
+            jobs[row["exchange"], row["client"]].append(row["work_s"])
         return jobs
 
     everyone = tuple(replace(table, everyone=True) for table in plan_.prices)

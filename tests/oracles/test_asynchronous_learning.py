@@ -58,7 +58,7 @@ class Halfway:
 
 def _context(**changes):
     (draft,) = drafts({**SCENARIO, **changes})
-    return Context(plan(draft, DataAccess()), States(None, 0))
+    return Context(plan(draft, DataAccess()), States())
 
 
 def _by_hand(policy, params, rounds=4):

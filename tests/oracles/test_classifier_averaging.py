@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
-from exact import CLOSE, RATE, Exact, arrays, data, hidden, hot, pixels, softmax
+from complex_step import Arrays, cross_entropy, descended, length
+from exact import CLOSE, RATE, Exact, arrays, data, hidden, pixels, unit
 
 from edgefl.protocol import Batch
 
@@ -20,45 +24,25 @@ ROWS: dict[str, dict[str, float]] = {
 CLIENTS = [[[data(size, seed), data(size, 50 + seed)] for seed in range(3)] for size in (6, 9)]
 
 
-def contrast(f: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The gradient of SupCon of features (N, l) with labels (N,)."""
-    norms = np.linalg.norm(f, axis=1, keepdims=True)
-    u, count = f / norms, len(y)
-    s = u @ u.T / TEMPERATURE
-    ds = np.zeros_like(s)
-    for i in range(count):
-        others = [a for a in range(count) if a != i]
-        positives = [p for p in others if y[p] == y[i]]
-        if positives:
-            total = sum(np.exp(s[i, a]) for a in others)
-            for p in positives:
-                ds[i, p] -= 1 / len(positives) / count
-            for a in others:
-                ds[i, a] += np.exp(s[i, a]) / total / count
-    du = (ds + ds.T) @ u / TEMPERATURE
-    return (du - u * (u * du).sum(axis=1, keepdims=True)) / norms
+def contrast(f: np.ndarray, y: np.ndarray) -> Any:
+    """SupCon of features (N, l) with labels (N,)."""
+    others = ~np.eye(len(y), dtype=bool)
+    s = unit(f) @ unit(f).T / TEMPERATURE
+    shares = s - np.log((np.exp(s) * others).sum(axis=1, keepdims=True))
+    positive = others & (y[:, None] == y)
+    return -((shares * positive).sum(axis=1) / np.maximum(positive.sum(axis=1), 1)).mean()
 
 
-def gradient(model, start, views: list[Batch], row: dict[str, float]) -> dict[str, np.ndarray]:
-    """Of the three terms; cross-entropy on the first view."""
-    x, y = np.concatenate([pixels(one) for one in views]), views[0].y
-    f, first = hidden(model, x), len(y)
-    slope = (softmax(f[:first] @ model["head"].T + model["bias"]) - hot(y)) / first
-    below = np.concatenate([slope @ model["head"], np.zeros_like(f[first:])])
+def loss(model: Arrays, views: list[Batch], start: Arrays, row: dict[str, float]) -> Any:
+    """The three terms; cross-entropy on the first view."""
+    y = views[0].y.numpy()
+    f = hidden(model, np.concatenate([pixels(one) for one in views]))
+    total = cross_entropy(f[: len(y)] @ model["head"].T + model["bias"], y)
     if row["contrastive"]:
-        below += row["contrastive"] * contrast(f, np.concatenate([y, y]))
-    below *= f > 0
-    found = {
-        "w": below.T @ x,
-        "b": below.sum(axis=0),
-        "head": slope.T @ f[:first],
-        "bias": slope.sum(axis=0),
-    }
-    away = {key: model[key] - start[key] for key in ("head", "bias")}
-    distance = np.sqrt(sum((one**2).sum() for one in away.values()))
-    if distance:
-        found |= {key: found[key] + row["rho"] * one / distance for key, one in away.items()}
-    return found
+        total += row["contrastive"] * contrast(f, np.concatenate([y, y]))
+    away = np.concatenate([(model[key] - start[key]).ravel() for key in ("head", "bias")])
+    # Where nothing has moved yet, its gradient counts as 0.
+    return total + row["rho"] * length(away) if np.real(away).any() else total
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -78,11 +62,9 @@ def test_two_rounds_of_each_row(name: str):
     for _ in range(2):
         done.do("train")
         for client, batches in enumerate(CLIENTS):
-            start = model = {**models[client], **shared}
-            for views in batches:
-                slopes = gradient(model, start, views[: 2 if row["contrastive"] else 1], row)
-                model = {key: model[key] - RATE * slopes[key] for key in model}
-            models[client] = model
+            start = {**models[client], **shared}
+            seen = [views[: 2 if row["contrastive"] else 1] for views in batches]
+            models[client] = descended(partial(loss, start=start, row=row), start, seen, RATE)
         shared = {key: np.average([one[key] for one in models], axis=0, weights=samples) for key in shared}
     for key, name_ in (("head", "weight"), ("bias", "bias")):
         np.testing.assert_allclose(done.server["head"][name_].numpy(), shared[key], **CLOSE)

@@ -5,21 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builders import build_method
-from exact import (
-    CLASSES,
-    CLOSE,
-    NET,
-    RATE,
-    WIDTH,
-    Exact,
-    arrays,
-    data,
-    hidden,
-    hot,
-    pixels,
-    softmax,
-    stepped,
-)
+from complex_step import cross_entropy, descended
+from exact import CLASSES, CLOSE, NET, RATE, WIDTH, Exact, arrays, data, hidden, logits, pixels
 
 from edgefl.compute import meta
 
@@ -29,18 +16,17 @@ CLIENTS = [[data(6, 0, [0, 1]), data(5, 1, [0, 1])], [data(7, 2, [0, 1, 2]), dat
 
 
 def worked(model, batches, known: dict[int, np.ndarray], strength: float):
-    """A client's model after SGD, and its sums of features and counts by class under the final weights."""
-    for one in batches:
-        x, y = pixels(one), hot(one.y)
-        f = hidden(model, x)
-        slope = (softmax(f @ model["head"].T + model["bias"]) - y) / len(y)
-        below = slope @ model["head"]
-        for row, label in enumerate(one.y.tolist()):
-            if label in known:
-                below[row] += 2 * strength * (f[row] - known[label]) / len(y)
-        model["head"] -= RATE * slope.T @ f
-        model["bias"] -= RATE * slope.sum(axis=0)
-        stepped(model, x, below, RATE)
+    """A client's model after SGD, and its mean features and counts by class under the final weights."""
+
+    def loss(at, one):
+        away = [
+            ((f - known[label]) ** 2).sum()
+            for f, label in zip(hidden(at, pixels(one)), one.y.tolist(), strict=True)
+            if label in known
+        ]
+        return cross_entropy(logits(at, pixels(one)), one.y.numpy()) + strength * sum(away) / len(one.y)
+
+    model |= descended(loss, model, batches, RATE)
     f = np.concatenate([hidden(model, pixels(one)) for one in batches])
     labels = np.concatenate([one.y.numpy() for one in batches])
     return {
@@ -88,13 +74,13 @@ def test_the_nearest_prototype_is_predicted():
     one = data(40, 9)
     f, prototypes = hidden(arrays(done.states[0]), pixels(one)), done.server["fedproto"]["means"].numpy()
     away = np.stack([((f - prototypes[label]) ** 2).sum(axis=1) for label in range(3)], axis=1)
-    logits = predictor.logits(predictor.weights, one.x)
-    np.testing.assert_allclose(logits[:, :3].numpy(), -away, **CLOSE)
-    assert logits.isfinite().all()
-    assert (logits[:, 3] < logits[:, :3].amin(dim=1)).all()
+    found = predictor.logits(predictor.weights, one.x)
+    np.testing.assert_allclose(found[:, :3].numpy(), -away, **CLOSE)
+    assert found.isfinite().all()
+    assert (found[:, 3] < found[:, :3].amin(dim=1)).all()
     by_head = Exact("fedproto", CLIENTS, {"predict": "head"}).do("train")
     other = by_head.method.personal_model(by_head.server, by_head.states[0])
-    expected = f @ arrays(done.states[0])["head"].T + arrays(done.states[0])["bias"]
+    expected = logits(arrays(done.states[0]), pixels(one))
     np.testing.assert_allclose(other.logits(other.weights, one.x).numpy(), expected, **CLOSE)
 
 

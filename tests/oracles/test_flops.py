@@ -92,7 +92,7 @@ def test_fvcore_agrees_on_the_forward_pass(name: str):
 
 
 SHAPE, CLASSES = (3, 32, 32), 10
-SPEC = Spec("colours", SHAPE, CLASSES, 1, 1, tuple(map(str, range(CLASSES))), (0.5,) * 3, (0.25,) * 3)
+SPEC = Spec("colours", SHAPE, 1, 1, tuple(map(str, range(CLASSES))), (0.5,) * 3, (0.25,) * 3)
 
 
 def products(found):

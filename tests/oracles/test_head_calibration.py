@@ -8,7 +8,23 @@ import numpy as np
 import pytest
 import torch
 from builders import build_method, build_net
-from exact import CLASSES, CLOSE, NET, WIDTH, Exact, arrays, data, hidden, hot, pixels, softmax, unit, wide
+from complex_step import cross_entropy, descended
+from exact import (
+    CLASSES,
+    CLOSE,
+    NET,
+    RATE,
+    WIDTH,
+    Exact,
+    arrays,
+    data,
+    hidden,
+    hot,
+    logits,
+    pixels,
+    unit,
+    wide,
+)
 
 from edgefl.compute import meta
 from edgefl.core.errors import UserError
@@ -86,13 +102,13 @@ def test_a_head_of_each_clients_own_by_sgd():
     done = Exact("ffc", CLIENTS, {"calibrate": "personal_sgd"}).do("tune")
     for batches, state in zip(CLIENTS, done.states, strict=True):
         model = arrays(done.initial)
-        for one in batches:
-            f = hidden(model, pixels(one))
-            slope = (softmax(f @ model["head"].T + model["bias"]) - hot(one.y)) / len(one.y)
-            model["head"] -= done.local.optimizer.lr * slope.T @ f
-            model["bias"] -= done.local.optimizer.lr * slope.sum(axis=0)
+
+        def loss(at, one, model=model):
+            return cross_entropy(logits({**model, **at}, pixels(one)), one.y.numpy())
+
+        head = descended(loss, {key: model[key] for key in ("head", "bias")}, batches, RATE)
         own = arrays(done.method.personal_model(done.server, state).weights)
-        for key, value in model.items():
+        for key, value in {**model, **head}.items():
             np.testing.assert_allclose(own[key], value, **CLOSE)
 
 
@@ -159,16 +175,15 @@ def test_ccvr_trains_the_head_on_virtual_features():
     before = arrays(done.server)
     pool = pooled_moments([one["statistics"] for one in done.do("statistics").uploads])
     drawn, labels = virtual_features(pool, Params(**settings))
-    f, y, generator = drawn.numpy(), hot(labels), torch.Generator().manual_seed(0)
-    model, speed = dict(before), {"head": 0.0, "bias": 0.0}
-    for _ in range(2):
-        order = torch.randperm(len(f), generator=generator).numpy()
-        for start in range(0, len(f), 16):
-            chosen = order[start : start + 16]
-            slope = (softmax(f[chosen] @ model["head"].T + model["bias"]) - y[chosen]) / len(chosen)
-            speed["head"] = 0.9 * speed["head"] + slope.T @ f[chosen]
-            speed["bias"] = 0.9 * speed["bias"] + slope.sum(axis=0)
-            model |= {key: model[key] - 0.05 * speed[key] for key in speed}
+    f, y, generator = drawn.numpy(), labels.numpy(), torch.Generator().manual_seed(0)
+    orders = [torch.randperm(len(f), generator=generator) for _ in range(2)]
+    batches = [chosen.numpy() for order in orders for chosen in order.split(16)]
+
+    def loss(at, chosen):
+        return cross_entropy(f[chosen] @ at["head"].T + at["bias"], y[chosen])
+
+    head = {key: before[key] for key in ("head", "bias")}
+    model = {**before, **descended(loss, head, batches, 0.05, 0.9)}
     for key, value in arrays(done.server).items():
         np.testing.assert_allclose(value, model[key], **CLOSE)
     assert np.abs(model["head"] - before["head"]).max() > 1e-2

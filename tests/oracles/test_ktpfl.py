@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 from builders import arrival, build_method, build_net, site_of
-from exact import CLASSES, NET, RATE, arrays, data, hidden, hot, pixels, softmax, stepped, wide
+from complex_step import cross_entropy, descended, softmax
+from exact import CLASSES, NET, RATE, arrays, data, logits, pixels, wide
 
 from edgefl.compute import meta
 from edgefl.core.errors import UserError
@@ -33,18 +34,6 @@ def probabilities(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return drawn / drawn.sum(-1, keepdims=True)
 
 
-def logits(model: dict[str, np.ndarray], batch: Batch) -> np.ndarray:
-    return hidden(model, pixels(batch)) @ model["head"].T + model["bias"]
-
-
-def descend(model: dict[str, np.ndarray], batch: Batch, slope: np.ndarray) -> None:
-    """One step of SGD, given the loss's derivative by the logits."""
-    x, below = pixels(batch), slope @ model["head"]
-    model["head"] -= RATE * slope.T @ hidden(model, x)
-    model["bias"] -= RATE * slope.sum(axis=0)
-    stepped(model, x, below, RATE)
-
-
 def public_batches(rng: np.random.Generator) -> list[Batch]:
     """All 16 public samples in batches of 6, 6 and 4."""
     x = torch.from_numpy(rng.standard_normal((PUBLIC, 1, 3, 4)))
@@ -53,11 +42,7 @@ def public_batches(rng: np.random.Generator) -> list[Batch]:
 
 
 def test_a_client_distils_trains_and_predicts():
-    """Three steps towards the target, two on its own data, then softmax(z / T) of every public image.
-
-    The gradient of KL(t || softmax(z / T)) by z is (softmax(z / T) - t) / T, that of cross-entropy is
-    softmax(z) - onehot(y); both over the batch's size.
-    """
+    """Three steps towards the target, two on its own data, then softmax(z / T) of every public image."""
     rng = np.random.default_rng(0)
     target, public, own = probabilities(rng, PUBLIC), public_batches(rng), [data(6, 1), data(6, 2)]
     method, weights = built(), wide(NET.init(0))
@@ -70,13 +55,15 @@ def test_a_client_distils_trains_and_predicts():
             carry = phase.step(carry, batch)
     upload, state = train.work.finish(carry, context(0))
 
-    model = arrays(weights)
-    for batch in public:
-        shares = softmax(logits(model, batch) / T)
-        descend(model, batch, (shares - target[batch.y.numpy()]) / (T * len(batch.y)))
-    for batch in own:
-        descend(model, batch, (softmax(logits(model, batch)) - hot(batch.y)) / len(batch.y))
-    expected = np.concatenate([softmax(logits(model, batch) / T) for batch in public])
+    def divergence(at, batch):
+        """But for the target's own entropy."""
+        return -(target[batch.y] * np.log(softmax(logits(at, pixels(batch)) / T))).sum() / len(batch.y)
+
+    model = descended(divergence, arrays(weights), public, RATE)
+    model = descended(
+        lambda at, batch: cross_entropy(logits(at, pixels(batch)), batch.y.numpy()), model, own, RATE
+    )
+    expected = np.concatenate([softmax(logits(model, pixels(batch)) / T) for batch in public])
     np.testing.assert_allclose(upload["predictions"].numpy(), expected, atol=1e-10)
     for key, value in arrays(state).items():
         np.testing.assert_allclose(value, model[key], atol=1e-10)
@@ -173,7 +160,7 @@ def test_a_client_that_is_stopped_early_predicts_its_target():
     carry = work.start({"target": torch.from_numpy(target)}, method.client(wide(NET.init(0))), context(0))
     carry = work.phases[2].step(carry, first)
     predictions = work.finish(carry, context(0))[0]["predictions"].numpy()
-    own = softmax(logits(arrays(wide(NET.init(0))), first) / T)
+    own = softmax(logits(arrays(wide(NET.init(0))), pixels(first)) / T)
     np.testing.assert_allclose(predictions[:6], own, atol=1e-12)
     np.testing.assert_array_equal(predictions[6:], target[6:])
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 from builders import NETS, Federation, build_method, build_net
-from exact import CLASSES, CLOSE, NET, PIXELS, RATE, WIDTH, Exact, arrays, data, hidden, hot, pixels, softmax
+from complex_step import cross_entropy, descended
+from exact import CLASSES, CLOSE, NET, PIXELS, RATE, WIDTH, Exact, arrays, data, logits, pixels
 
 from edgefl.compute import meta
 from edgefl.core.errors import UserError
@@ -27,25 +28,14 @@ ROUNDS = 2
 Values = dict[str, np.ndarray]
 
 
-def gradient(model: Values, batch: Batch) -> Values:
-    """Of the mean cross-entropy."""
-    x, y, f = pixels(batch), hot(batch.y), hidden(model, pixels(batch))
-    slope = (softmax(f @ model["head"].T + model["bias"]) - y) / len(y)
-    below = slope @ model["head"] * (f > 0)
-    return {"w": below.T @ x, "b": below.sum(axis=0), "head": slope.T @ f, "bias": slope.sum(axis=0)}
-
-
-def descended(
-    model: Values, client: int, *parts: str, pull: Callable[[str, np.ndarray], Any] = lambda *_: 0
-) -> Values:
+def trained(model: Values, client: int, *parts: str, term: Callable[[Values], Any] = lambda _: 0) -> Values:
     """The weights after a step on each batch; momentum begins at 0, and the other parts stay."""
-    speed = {key: np.zeros_like(value) for key, value in model.items()}
-    for batch in CLIENTS[client]:
-        found = gradient(model, batch)
-        for key in (key for part in parts for key in PARTS[part]):
-            speed[key] = MOMENTUM * speed[key] + found[key] + pull(key, model[key])
-        model = {key: value - RATE * speed[key] for key, value in model.items()}
-    return model
+
+    def loss(at: Values, batch: Batch) -> Any:
+        return cross_entropy(logits({**model, **at}, pixels(batch)), batch.y.numpy()) + term(at)
+
+    own = {key: model[key] for part in parts for key in PARTS[part]}
+    return {**model, **descended(loss, own, CLIENTS[client], RATE, MOMENTUM)}
 
 
 def mean(clients: Sequence[Values], *parts: str) -> Values:
@@ -84,7 +74,7 @@ def test_one_part_is_averaged_and_the_other_stays(name: str, shared: str, kept: 
     clients = [arrays(done.initial)] * 3
     for _ in range(ROUNDS):
         done.do("train")
-        clients = [descended(one, client, "body", "head") for client, one in enumerate(clients)]
+        clients = [trained(one, client, "body", "head") for client, one in enumerate(clients)]
         clients = [{**one, **mean(clients, shared)} for one in clients]
     for client, expected in enumerate(clients):
         agree(personal(done, client), expected)
@@ -100,7 +90,7 @@ def test_fedrep_trains_the_head_and_then_the_body():
     for _ in range(ROUNDS):
         done.do("train")
         clients = [
-            descended(descended(one, client, "head"), client, "body") for client, one in enumerate(clients)
+            trained(trained(one, client, "head"), client, "body") for client, one in enumerate(clients)
         ]
         clients = [{**one, **mean(clients, "body")} for one in clients]
     for client, expected in enumerate(clients):
@@ -114,11 +104,12 @@ def test_ditto_has_a_model_beside_fedavgs():
     own = [shared] * 3
     for _ in range(ROUNDS):
         done.do("train")
-        own = [
-            descended(one, client, "body", "head", pull=lambda key, v, w=shared: strength * (v - w[key]))
-            for client, one in enumerate(own)
-        ]
-        shared = mean([descended(shared, client, "body", "head") for client in range(3)], "body", "head")
+
+        def pull(v: Values, w: Values = shared) -> Any:
+            return strength / 2 * sum(((v[key] - w[key]) ** 2).sum() for key in w)
+
+        own = [trained(one, client, "body", "head", term=pull) for client, one in enumerate(own)]
+        shared = mean([trained(shared, client, "body", "head") for client in range(3)], "body", "head")
     agree(global_model(done), shared)
     for client, expected in enumerate(own):
         agree(personal(done, client), expected)
@@ -132,7 +123,7 @@ def test_fedbabu_never_trains_the_head_until_the_end(tuned: str):
     done.do("announce")
     for _ in range(ROUNDS):
         done.do("train")
-        shared = {**shared, **mean([descended(shared, client, "body") for client in range(3)], "body")}
+        shared = {**shared, **mean([trained(shared, client, "body") for client in range(3)], "body")}
     agree(global_model(done), shared)
     for client in range(3):
         # Before it is fine-tuned, a client's own model is the global one.
@@ -140,7 +131,7 @@ def test_fedbabu_never_trains_the_head_until_the_end(tuned: str):
     done.do("fine-tune")
     for client in range(3):
         parts = ("body", "head") if tuned == "all" else (tuned,)
-        agree(personal(done, client), descended(shared, client, *parts))
+        agree(personal(done, client), trained(shared, client, *parts))
     # The initial accuracy is the global model's.
     agree(global_model(done), shared)
     assert np.array_equal(global_model(done)["bias"], start["bias"])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 from builders import build_method, build_net
-from exact import CLOSE, RATE, WIDTH, Exact, arrays, data, hidden, hot, pixels, softmax, stepped, unit
+from complex_step import cross_entropy, descended
+from exact import CLOSE, RATE, WIDTH, Exact, arrays, data, hidden, hot, pixels, unit
 from nightly import sampled
 
 from edgefl.core import catalogue
@@ -21,23 +22,15 @@ CLIENTS = [[data(6, seed) for seed in range(3)], [data(8, 10), data(4, 11), data
 
 def trained(model: dict[str, np.ndarray], batches, settings: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """A client's hidden layer after SGD under a head that stays."""
-    model = {key: value.copy() for key, value in model.items()}
-    scale = settings.get("scale", 1.0)
-    for one in batches:
-        x, y = pixels(one), hot(one.y)
-        raw = hidden(model, x)
-        f = unit(raw) if settings.get("normalise", True) else raw
-        logits = f @ model["head"].T
+
+    def loss(at, one):
+        f = hidden(at, pixels(one))
+        logits = (unit(f) if settings.get("normalise", True) else f) @ model["head"].T
         if settings.get("loss", "mse") == "mse":
-            slope = 2 * (logits - y) / logits.size
-        else:
-            slope = scale * (softmax(scale * logits) - y) / len(y)
-        slope = slope @ model["head"]
-        if settings.get("normalise", True):
-            length = np.sqrt((raw**2).sum(axis=1, keepdims=True))
-            slope = (slope - f * (f * slope).sum(axis=1, keepdims=True)) / length
-        stepped(model, x, slope, RATE)
-    return model
+            return ((logits - hot(one.y)) ** 2).mean()
+        return cross_entropy(settings.get("scale", 1.0) * logits, one.y.numpy())
+
+    return descended(loss, {key: model[key] for key in ("w", "b")}, batches, RATE)
 
 
 @sampled(

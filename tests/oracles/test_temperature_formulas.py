@@ -12,6 +12,7 @@ from exact import CLASSES, NET, RATE, data, wide
 
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import LocalTraining
+from edgefl.methods.flexchill import Params
 from edgefl.protocol import Assignment, Ctx, flatten
 
 PLAIN = LocalTraining(optimizer=Sgd(lr=RATE))
@@ -19,7 +20,7 @@ PLAIN = LocalTraining(optimizer=Sgd(lr=RATE))
 BY_JOB: dict[str, tuple[dict[str, Any], float]] = {
     "device": ({"by": "device", "values": {"raspberry-pi-5": 0.4}}, 0.4),
     "other device": ({"by": "device", "values": {"laptop-cpu": 0.4}, "default": 0.7}, 0.7),
-    "model": ({"by": "model", "values": {"mlp": 0.3}}, 0.3),
+    "model": ({"by": "model", "values": {"MLP": 0.3}}, 0.3),
     "other model": ({"by": "model", "values": {"cnn2": 0.3}, "default": 2.0}, 2.0),
     "linear": ({"by": "round", "start": 0.2, "end": 1.0}, 0.2 + 0.8 * 3 / 8),
     "cosine": (
@@ -112,3 +113,10 @@ def test_temperatures_multiply():
     for hard in (0.5, 0.8):
         base = {"name": "flexchill", "temperature": {"by": "sample", "hard": hard}, "base": base}
     assert_equal(trained(1.0, base=base), by_hand(temperature))
+
+
+def test_a_models_name_is_read_in_both_spellings():
+    """As files are: with hyphens or underscores."""
+    spec = {"by": "model", "values": {"mobilenet-v2": 0.3, "cnn2": 0.4}}
+    found = Params(temperature=spec).temperature
+    assert [found.of(name) for name in ("mobilenet_v2", "cnn2", "mlp")] == [0.3, 0.4, 1.0]

@@ -9,7 +9,6 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.data.dataset import Arrays, Source, stratified
-from edgefl.data.readers import read
 from edgefl.data.sources import Dataset, cifar10
 
 _SEED = 2718
@@ -26,10 +25,8 @@ class Params(Dataset):
         spec = replace(cifar10.SPEC, train_size=self.train, test_size=self.test)
 
         def load(folder: Path | None, *, download: bool) -> Arrays:
-            whole, rng = (
-                read(cifar10.SPEC, "CIFAR10", folder, download=download),
-                np.random.default_rng(_SEED),
-            )
+            whole = cifar10.Params().build().load(folder, download=download)
+            rng = np.random.default_rng(_SEED)
             _, train = stratified(whole.train_y, self.train / len(whole.train_y), rng)
             _, test = stratified(whole.test_y, self.test / len(whole.test_y), rng)
             return Arrays(whole.train_x[train], whole.train_y[train], whole.test_x[test], whole.test_y[test])

@@ -21,7 +21,6 @@ def _spec() -> Spec:
     return Spec(
         name="tensors",
         shape=shape,
-        classes=10,
         train_size=train,
         test_size=test,
         class_names=tuple("0123456789"),

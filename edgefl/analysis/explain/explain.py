@@ -30,7 +30,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.link_traces import Way
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 from edgefl.world.blind import sights
 from edgefl.world.draws import jitters
 

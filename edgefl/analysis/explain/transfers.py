@@ -23,7 +23,7 @@ from edgefl.core.link import Link
 from edgefl.core.link_traces import Way
 from edgefl.core.plan import Plan
 from edgefl.planning.recorded import Recorded
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 
 # Of a stage's time: a difference below it is rounding.
 _ROUNDING = 1e-9

@@ -46,5 +46,4 @@ class Working(Stacking):
     inner: Annotated[Literal["loop", "vmapped"], Field(description="how each worker trains")] = "loop"
 
     def trainer(self) -> Trainer:
-        """How each worker trains."""
         return Loop() if self.inner == "loop" else Vmapped(self.group, int(self.memory))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,9 +12,8 @@ from pydantic import Field
 
 from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.clients import Clients
-from edgefl.core.draws import key, normals, uniforms
+from edgefl.core.draws import key, normals, uniform, uniforms
 from edgefl.core.params import Component
-from edgefl.core.poisson import Poisson, Thinning
 from edgefl.core.units import Seconds
 
 # Shorter means are mistakes, and would take for ever to go through.
@@ -51,7 +52,6 @@ class Timetable(ABC):
         """
 
     def of_one(self, client: int, t_s: float) -> tuple[bool, float]:
-        """``at`` of one client at one time."""
         there, until_s = self.at(np.array([client]), np.array([t_s]))
         return bool(there[0]), float(until_s[0])
 
@@ -70,6 +70,98 @@ class Availability(Component):
     def assumptions(self, clients: Clients) -> tuple[str, ...]:  # noqa: ARG002
         """What the model assumes of the clients' devices, a line each, for tables."""
         return ()
+
+
+# (clients (n,), t_s (n,)) -> the share of events at these times that are kept, (n,).
+Thinning = Callable[[Ints, Floats], Floats]
+
+# Once in 30,000 years: so rare events never happen, and times stay small beside the number of windows.
+_RARE_PER_S = 1e-12
+# More events of a window, of at most 1.42 in the mean, than the draws' resolution of 2**-53 lets appear.
+_MOST = 20
+
+
+class Poisson:
+    """One Poisson process for each client, at all times from minus to plus infinity, without being stored.
+
+    Time is cut into windows, about one event long. The events of a client's window are hashes of the window's
+    number (``edgefl.core.draws``): how many there are, by inversion of the Poisson distribution, and where
+    each lies.
+    """
+
+    def __init__(self, root: int, purpose: str, per_s: Floats, kept: Thinning | None) -> None:
+        """Processes of their own for each root and purpose.
+
+        ``per_s`` are the rates in events a second, (clients,); 0, as any below 1e-12, is never. With ``kept``
+        they vary: an event is kept with this probability (Lewis and Shedler 1979).
+        """
+        self.per_s = np.where(per_s < _RARE_PER_S, 0.0, per_s)
+        self._kept = kept
+        self._key = key(root, purpose)
+        self._streams = [key(root, purpose, str(place)) for place in range(_MOST)]
+        some = self.per_s > 0
+        # Powers of two, so that t / window and window * number are exact and no event is lost on an edge.
+        self._window_s = np.exp2(np.round(-np.log2(np.where(some, self.per_s, 1.0))))
+        self._none = np.exp(-self.per_s * self._window_s)
+
+    def nearest(self, clients: Ints, t_s: Floats, way: int) -> Floats:
+        """Of each client, (n,): its last event at or before a time (``way`` -1), or its first after it (1).
+
+        Minus infinity or infinity if there is none.
+        """
+        found = np.full(len(clients), way * np.inf)
+        left = np.flatnonzero(self.per_s[clients] > 0)
+        window = np.floor(t_s[left] / self._window_s[clients[left]]).astype(np.int64)
+        nearer = np.minimum if way > 0 else np.maximum
+        while len(left):
+            best = np.full(len(left), way * np.inf)
+            for rows, times in self._events(clients[left], window):
+                mine = (times > t_s[left[rows]]) == (way > 0)
+                best[rows[mine]] = nearer(best[rows[mine]], times[mine])
+            done = np.isfinite(best)
+            found[left[done]] = best[done]
+            left, window = left[~done], window[~done] + way
+        return found
+
+    def nearest_of(self, client: int, t_s: float, way: int) -> float:
+        """As ``nearest``, of one client, 20 times as fast as with arrays of one."""
+        per_s, best = float(self.per_s[client]), way * math.inf
+        if not per_s > 0:
+            return best
+        length_s, none = float(self._window_s[client]), float(self._none[client])
+        window, mean = math.floor(t_s / length_s), per_s * length_s
+        while not math.isfinite(best):
+            drawn, term, below = uniform(self._key, client, window), none, none
+            for place, stream in enumerate(self._streams):
+                if drawn < below:
+                    break
+                term = term * mean / (place + 1)
+                below += term
+                event_s = (window + uniform(stream, client, window)) * length_s
+                if (event_s > t_s) != (way > 0):
+                    continue
+                share = 1.0 if self._kept is None else self._kept(np.array([client]), np.array([event_s]))[0]
+                if share >= 1 or uniform(stream, client, window, 1) < share:
+                    best = min(best, event_s) if way > 0 else max(best, event_s)
+            window += way
+        return best
+
+    def _events(self, clients: Ints, window: Ints) -> Iterator[tuple[Ints, Floats]]:
+        """The events of a window of each client: the rows that have a first, a second ..., and when."""
+        rows, drawn = np.arange(len(clients)), uniforms(self._key, clients, window, count=1)[0]
+        mean = self.per_s[clients] * self._window_s[clients]
+        term = below = self._none[clients]
+        for place, stream in enumerate(self._streams):
+            rows = rows[drawn[rows] >= below[rows]]
+            if not len(rows):
+                return
+            term = term * mean / (place + 1)
+            below = below + term
+            whom = clients[rows]
+            lies = uniforms(stream, whom, window[rows], count=1 if self._kept is None else 2)
+            times = (window[rows] + lies[0]) * self._window_s[whom]
+            kept = np.ones(len(rows), dtype=bool) if self._kept is None else lies[1] < self._kept(whom, times)
+            yield rows[kept], times[kept]
 
 
 class OnOff(Timetable):
@@ -98,18 +190,17 @@ class OnOff(Timetable):
         self._leaves = Poisson(root, f"{purpose} until", leaves, kept[1])
 
     def at(self, clients: Ints, t_s: Floats) -> Spell:
-        """See ``Timetable.at``; ``until_s`` is when the state changes."""
-        came, left = self._comes.last(clients, t_s), self._leaves.last(clients, t_s)
+        """``until_s`` is when the state changes."""
+        came, left = self._comes.nearest(clients, t_s, -1), self._leaves.nearest(clients, t_s, -1)
         available = came > left
         until = np.empty(len(clients))
         for process, ends in ((self._leaves, available), (self._comes, ~available)):
-            until[ends] = process.next(clients[ends], t_s[ends])
+            until[ends] = process.nearest(clients[ends], t_s[ends], 1)
         return Spell(available, until)
 
     def of_one(self, client: int, t_s: float) -> tuple[bool, float]:
-        """See ``Timetable.of_one``."""
-        there = self._comes.nearest(client, t_s, -1) > self._leaves.nearest(client, t_s, -1)
-        return there, (self._leaves if there else self._comes).nearest(client, t_s, 1)
+        there = self._comes.nearest_of(client, t_s, -1) > self._leaves.nearest_of(client, t_s, -1)
+        return there, (self._leaves if there else self._comes).nearest_of(client, t_s, 1)
 
 
 def at_share(root: int, share: Floats, correlation_s: float) -> OnOff:

@@ -13,7 +13,6 @@ class Always(Timetable):
     """Available for ever."""
 
     def at(self, clients: Ints, t_s: Floats) -> Spell:
-        """See ``Timetable.at``."""
         return Spell(np.ones(len(clients), dtype=bool), np.full(len(t_s), np.inf))
 
 
@@ -21,5 +20,4 @@ class Params(Availability):
     """No parameters."""
 
     def timetable(self, clients: Clients, root: int) -> Always:  # noqa: ARG002
-        """See ``Availability.timetable``."""
         return Always()

@@ -25,7 +25,6 @@ class Params(Availability):
     correlation: Annotated[Duration, Field(description="mean time until a state is drawn anew")] = HOUR_S
 
     def timetable(self, clients: Clients, root: int) -> OnOff:
-        """See ``Availability.timetable``."""
         samples = np.maximum(clients.samples, 1)
         most = samples.max() if self.power > 0 else samples.min()
         return at_share(root, self.highest * (samples / most) ** self.power, self.correlation)

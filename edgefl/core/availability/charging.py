@@ -18,19 +18,18 @@ the hours, and the levels at the start.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgefl.core.arrays import Bools, Floats, Ints
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import DAY_S, HOUR_S, Availability, Spell, Start, Timetable, Zones, zones_of
 from edgefl.core.clients import Clients
-from edgefl.core.devices import Battery
+from edgefl.core.devices import Battery, Capacity, ChargePower
 from edgefl.core.draws import key, normals, uniforms
 from edgefl.core.params import NonNegative, Share
-from edgefl.core.units import Joules, Watts
+from edgefl.core.units import Watts
 
 Level = Annotated[float, Field(ge=0, le=1)]
 
@@ -51,12 +50,9 @@ class Params(Availability):
     days: Annotated[
         float, Field(ge=0.01, le=1, description="share of days on which a client is plugged in")
     ] = 0.9
-    capacity: Annotated[
-        Annotated[Joules, Field(gt=0)] | None, Field(description="of all batteries; null: the devices'")
-    ] = None
+    capacity: Annotated[Capacity | None, Field(description="of all batteries; null: the devices'")] = None
     charger: Annotated[
-        Annotated[Watts, Field(gt=0)] | None,
-        Field(description="power that fills the batteries; null: the devices'"),
+        ChargePower | None, Field(description="power that fills the batteries; null: the devices'")
     ] = None
     drain: Annotated[Watts, Field(description="mean power while unplugged")] = 0.6
     minimum: Annotated[
@@ -73,52 +69,29 @@ class Params(Availability):
         return self
 
     def start_h(self) -> float:
-        """See ``Availability``."""
         return self.start
 
     def timetable(self, clients: Clients, root: int) -> Charging:
-        """See ``Availability.timetable``."""
         return Charging(self, clients, root)
 
     def assumptions(self, clients: Clients) -> tuple[str, ...]:
-        """See ``Availability.assumptions``."""
-        mains = [
-            name
-            for name, own in zip(clients.devices, self.batteries(clients).own.tolist(), strict=True)
-            if not own
-        ]
+        pairs = zip(clients.devices, clients.batteries, strict=True)
+        mains = [name for name, battery in pairs if self.battery(battery) is None]
         return (f"charging: no battery, so always available: {', '.join(mains)}",) if mains else ()
 
-    def batteries(self, clients: Clients) -> Batteries:
-        """The battery of each device."""
-        return Batteries(
-            own=np.array([self.capacity is not None or one is not None for one in clients.batteries]),
-            capacity_j=self._numbers(self.capacity, clients, lambda one: one.capacity.value, _CAPACITY_J),
-            fill_w=self._numbers(self.charger, clients, lambda one: one.fill_w, _FILL_W),
-            minimum=self._numbers(
-                self.minimum, clients, lambda one: one.cut_off.value if one.cut_off else None, _MINIMUM
-            ),
-        )
+    def battery(self, own: Battery | None) -> list[float] | None:
+        """Of a device: joules when full, the power that fills it, the level from which a client is available.
 
-    @staticmethod
-    def _numbers(
-        given: float | None, clients: Clients, number: Callable[[Battery], float | None], default: float
-    ) -> Floats:
-        """One number by device: what is given for all, or the device's own, or the default."""
-        own = [None if one is None else number(one) for one in clients.batteries]
-        return np.array([given if given is not None else default if each is None else each for each in own])
-
-
-class Batteries(NamedTuple):
-    """Batteries by device; the numbers of those that have none of their ``own`` mean nothing.
-
-    ``fill_w`` is the power that fills it, ``minimum`` the level from which a client is available.
-    """
-
-    own: Bools
-    capacity_j: Floats
-    fill_w: Floats
-    minimum: Floats
+        None if it runs on mains.
+        """
+        given = self.capacity, self.charger, self.minimum
+        numbers: tuple[float | None, ...] = (None,) * len(given)
+        if own is not None:
+            numbers = own.capacity.value, own.fill_w, own.cut_off.value if own.cut_off else None
+        elif self.capacity is None:
+            return None
+        known = zip(given, numbers, (_CAPACITY_J, _FILL_W, _MINIMUM), strict=True)
+        return [next(one for one in each if one is not None) for each in known]
 
 
 class Charging(Timetable):
@@ -131,7 +104,6 @@ class Charging(Timetable):
     """
 
     def __init__(self, params: Params, clients: Clients, root: int) -> None:
-        """Batteries at their initial levels, at time 0."""
         self._params = params
         self._key = key(root, "charging")
         count = len(clients)
@@ -140,61 +112,53 @@ class Charging(Timetable):
         self._origin_s = ((noon - params.start - zone) % 24 - 24) * HOUR_S
         low, high = params.initial
         uniform = uniforms(key(root, "battery"), np.arange(count), count=1)[0]
-        self._device = clients.device
-        self._of_device = params.batteries(clients)
+        of_devices = [params.battery(one) for one in clients.batteries]
+        self._has = np.array([one is not None for one in of_devices])[clients.device]
+        numbers = np.array([one or [np.nan] * 3 for one in of_devices])[clients.device].T
+        self._full_j, self._fill_w, minimum = numbers
+        self._least_j = minimum * self._full_j
         self._since_s = np.zeros(count)
-        self._joules = self._of_device.capacity_j[clients.device] * (low + (high - low) * uniform)
+        self._joules = self._full_j * (low + (high - low) * uniform)
         # After charging for so long a battery is full, whatever it held.
-        self._fills_s = 1.000001 * self._of_device.capacity_j / self._of_device.fill_w
+        self._fills_s = 1.000001 * self._full_j / self._fill_w
 
     def batteries(self, clients: Ints) -> Floats:
         """Each battery's joules, and when it had so many, (n, 2); later spending does not change them."""
         return np.stack([self._joules[clients], self._since_s[clients]], axis=1)
 
     def at(self, clients: Ints, t_s: Floats, batteries: Floats | None = None) -> Spell:
-        """See ``Timetable.at``; with the batteries as they were known before, or as they are now."""
-        own = self._own(clients)
-        if own.all():
-            return self._while_plugged(clients, t_s, batteries)
+        """With the batteries as they were known before; None: as they are now."""
         available, until = np.ones(len(clients), dtype=bool), np.full(len(clients), np.inf)
-        known = None if batteries is None else batteries[own]
-        available[own], until[own] = self._while_plugged(clients[own], t_s[own], known)
+        has = self._has[clients]
+        known = self.batteries(clients) if batteries is None else batteries
+        available[has], until[has] = self._while_plugged(clients[has], t_s[has], known[has])
         return Spell(available, until)
 
     def spend(self, clients: Ints, t_s: Floats, joules: Floats) -> None:
         """Takes what jobs of different clients drew, (n,); NaN, an unknown energy, takes nothing."""
+        has = self._has[clients]
+        clients, t_s, joules = clients[has], t_s[has], joules[has]
         left = self._stored(clients, t_s, self.batteries(clients)) - np.nan_to_num(joules)
         self._joules[clients] = np.maximum(left, 0.0)
         self._since_s[clients] = t_s
 
     def level(self, clients: Ints, t_s: Floats) -> Floats:
         """The share of each client's battery that is left, (n,); 1 on mains."""
-        level, own = np.ones(len(clients)), self._own(clients)
-        clients, t_s = clients[own], t_s[own]
-        level[own] = self._stored(clients, t_s, self.batteries(clients)) / self._of(clients).capacity_j
+        level, has = np.ones(len(clients)), self._has[clients]
+        clients, t_s = clients[has], t_s[has]
+        level[has] = self._stored(clients, t_s, self.batteries(clients)) / self._full_j[clients]
         return level
 
-    def _own(self, clients: Ints) -> Bools:
-        """Whether each client has a battery."""
-        own: Bools = self._of_device.own[self._device[clients]]
-        return own
-
-    def _of(self, clients: Ints) -> Batteries:
-        """The battery of each client."""
-        device = self._device[clients]
-        return Batteries._make(column[device] for column in self._of_device)
-
-    def _while_plugged(self, clients: Ints, t_s: Floats, batteries: Floats | None) -> Spell:
+    def _while_plugged(self, clients: Ints, t_s: Floats, batteries: Floats) -> Spell:
         """As ``at``, of clients with batteries."""
         start, end = self._interval(clients, self._day(clients, t_s))
         plugged = (start <= t_s) & (t_s < end)
         available, until = np.zeros(len(clients), dtype=bool), np.empty(len(clients))
         until[~plugged] = self._next_start(clients[~plugged], t_s[~plugged])
-        whom, until[plugged] = clients[plugged], end[plugged]
-        known = self.batteries(whom) if batteries is None else batteries[plugged]
-        since, of = np.maximum(start[plugged], known[:, 1]), self._of(whom)
-        missing = np.maximum(of.minimum * of.capacity_j - self._stored(whom, since, known), 0.0)
-        reached = since + missing / of.fill_w
+        whom, known, until[plugged] = clients[plugged], batteries[plugged], end[plugged]
+        since = np.maximum(start[plugged], known[:, 1])
+        missing = np.maximum(self._least_j[whom] - self._stored(whom, since, known), 0.0)
+        reached = since + missing / self._fill_w[whom]
         available[plugged] = enough = t_s[plugged] >= reached
         until[plugged] = np.where(enough, until[plugged], np.minimum(reached, until[plugged]))
         return Spell(available, until)
@@ -230,36 +194,27 @@ class Charging(Timetable):
         """Joules in each client's battery."""
         joules: Floats = batteries[:, 0].copy()
         since = np.minimum(batteries[:, 1], t_s)
-        device = self._device[clients]
         last, day = self._day(clients, t_s), self._day(clients, since)
         # Back to the last day whose interval has surely filled the battery, or to the last job.
         back, left = last.copy(), np.flatnonzero(day < last)
         while len(left):
             back[left] -= 1
             start, end = self._interval(clients[left], back[left])
-            full = end - np.maximum(start, since[left]) >= self._fills_s[device[left]]
+            full = end - np.maximum(start, since[left]) >= self._fills_s[clients[left]]
             filled = left[full]
-            joules[filled], since[filled] = self._of_device.capacity_j[device[filled]], end[full]
+            joules[filled], since[filled] = self._full_j[clients[filled]], end[full]
             left = left[~full & (back[left] > day[left])]
-        left = np.arange(len(clients))
+        left, drain_w = np.arange(len(clients)), self._params.drain
         while len(left):
-            whom = clients[left]
+            whom, begun = clients[left], since[left]
             stop = np.minimum(self._origin_s[whom] + (back[left] + 1) * DAY_S, t_s[left])
-            interval = self._interval(whom, back[left])
-            joules[left] = self._after(self._of(whom), joules[left], since[left], stop, *interval)
-            since[left] = stop
+            start, end = self._interval(whom, back[left])
+            before = np.maximum(np.minimum(start, stop) - begun, 0.0)
+            plugged = np.maximum(np.minimum(end, stop) - np.maximum(start, begun), 0.0)
+            after = np.maximum(stop - np.maximum(end, begun), 0.0)
+            held = np.maximum(joules[left] - drain_w * before, 0.0)
+            held = np.minimum(held + self._fill_w[whom] * plugged, self._full_j[whom])
+            joules[left], since[left] = np.maximum(held - drain_w * after, 0.0), stop
             left = left[back[left] < last[left]]
             back[left] += 1
         return joules
-
-    def _after(
-        self, of: Batteries, joules: Floats, since: Floats, stop: Floats, start: Floats, end: Floats
-    ) -> Floats:
-        """Joules at ``stop``, of those stored at ``since``, with one interval on the charger in between."""
-        drain_w = self._params.drain
-        before = np.maximum(np.minimum(start, stop) - since, 0.0)
-        plugged = np.maximum(np.minimum(end, stop) - np.maximum(start, since), 0.0)
-        after = np.maximum(stop - np.maximum(end, since), 0.0)
-        joules = np.maximum(joules - drain_w * before, 0.0)
-        joules = np.minimum(joules + of.fill_w * plugged, of.capacity_j)
-        return np.maximum(joules - drain_w * after, 0.0)

@@ -70,11 +70,9 @@ class Params(Availability):
         return self
 
     def start_h(self) -> float:
-        """See ``Availability``."""
         return self.start
 
     def timetable(self, clients: Clients, root: int) -> OnOff:
-        """See ``Availability.timetable``."""
         count = len(clients)
         factor = relative_lognormal(root, count, self.sigma) if self.sigma else np.ones(count)
         phase_s = (zones_of(self.zones, root, count) + self.start - self.peak) * HOUR_S

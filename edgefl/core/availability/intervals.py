@@ -63,7 +63,6 @@ class Params(Availability):
         return np.array((self.rows or "").replace(" ", ",").split(","), dtype=np.float64).reshape(-1, 3)
 
     def timetable(self, clients: Clients, root: int) -> Intervals:  # noqa: ARG002
-        """See ``Availability.timetable``."""
         return Intervals(self.table(), math.inf if self.repeat is None else self.repeat, clients.user)
 
 
@@ -71,12 +70,9 @@ class Intervals(Timetable):
     """Intervals in flat arrays, looked up by bisection."""
 
     def __init__(self, table: Floats, period_s: float, user: Ints) -> None:
-        """Takes recorded times.
+        """Takes rows (number, start_s, end_s) by number and start, (n, 3); inf is no period.
 
-        Args:
-            table: rows (number, start_s, end_s) sorted by number and start, (n, 3).
-            period_s: after which they repeat; inf for never.
-            user: each client's number in the table, or more, (clients,).
+        ``user`` is each client's number in the table, or more, (clients,).
         """
         self._number, self._start_s, self._end_s = table.T
         self._period_s = period_s
@@ -85,7 +81,6 @@ class Intervals(Timetable):
         self._begins = self._number + 1j * self._start_s
 
     def at(self, clients: Ints, t_s: Floats) -> Spell:
-        """See ``Timetable.at``."""
         number, base = self._user[clients], self._base(t_s)
         first, end = (np.searchsorted(self._number, number, side) for side in ("left", "right"))
         # The last that has begun; before the first is another client's.
@@ -118,8 +113,8 @@ def _of_rows(rows: str) -> str:
 
 def _of_file(text: str) -> str:
     """Rows as text, by client and start."""
-    table = read_csv(text, _IntervalRow)
-    rows = sorted((*row.values(), line) for row, line in zip(table.rows, table.lines, strict=True))
+    _, read, lines = read_csv(text, _IntervalRow)
+    rows = sorted((*row.values(), line) for row, line in zip(read, lines, strict=True))
     for _, start, end, line in rows:
         if start >= end:
             raise RowError(f"the interval from {start:g} s must end after that, not at {end:g} s", line)

@@ -33,7 +33,6 @@ class Params(Availability):
     correlation: Annotated[Duration, Field(description="mean time until a state is drawn anew")] = HOUR_S
 
     def timetable(self, clients: Clients, root: int) -> OnOff:
-        """See ``Availability.timetable``."""
         return at_share(
             root, self.highest * relative_lognormal(root, len(clients), self.sigma), self.correlation
         )

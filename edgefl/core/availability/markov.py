@@ -21,6 +21,5 @@ class Params(Availability):
     off: Annotated[Duration, Field(description="mean time for which it is away")]
 
     def timetable(self, clients: Clients, root: int) -> OnOff:
-        """See ``Availability.timetable``."""
         everyone = np.ones(len(clients))
         return OnOff(root, comes=everyone / self.off, leaves=everyone / self.on)

@@ -16,21 +16,19 @@ gives others, as it should where the peak is of other units, such as tensor core
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.cost import DENSE, ELEMENTWISE, OP_CLASSES, Kernel
-from edgefl.core.devices._board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock, Room
+from edgefl.core.devices import TRACED, WIDTHS, Bandwidth, Board, DType, Efficiency, KernelClock, Room
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Costs, Sourced
 
 # The operator whose dense kernels may have an efficiency of their own.
 CONVOLUTION = "convolution"
 
-Efficiency = Annotated[float, Field(gt=0, le=1), Costs.LESS]
 OperationRate = Annotated[units.FlopsPerSecond, Field(ge=1)]
 Side = Annotated[float, Field(gt=0), Costs.MORE]
 Saving = Annotated[float, Field(ge=1), Costs.LESS]
@@ -51,12 +49,7 @@ class EfficiencyByClass(Strict):
 
 
 class Cache(Strict):
-    """A cache that speeds up streaming kernels.
-
-    Attributes:
-        size: bytes of operands that fit.
-        bandwidth: bytes per second.
-    """
+    """A cache, from which kernels whose operands fit into it stream."""
 
     size: Sourced[Room]
     bandwidth: Sourced[Bandwidth]
@@ -94,7 +87,7 @@ class Roofline(Board):
         filtering: how many times less 3x3 convolutions without stride multiply than is counted, at the types
             without an ``efficiency_in``; 1 if left out.
         memory_bandwidth: bytes per second that streaming kernels reach.
-        cache: a cache's size and bandwidth; left out if none was measured.
+        cache: left out if none was measured.
         launch_overhead: seconds added to every kernel in training.
         backward_overhead: seconds added to every backward pass; none if left out.
         inference: what differs in a runtime for inference; nothing by default.
@@ -125,15 +118,13 @@ class Roofline(Board):
         return tuple(self.peak | own)
 
     def launch(self, *, inference: bool = False) -> Sourced[float]:
-        """See ``Board.launch``."""
         return (self.inference if inference and self.inference else self).launch_overhead
 
     def figures(self) -> str:
-        """See ``Board.figures``."""
         return self.inference.runtime if self.inference else "training"
 
     def areas(self, dtype: str, *, inference: bool = False) -> tuple[str, ...]:
-        """See ``Board.areas``; its peak, efficiency, launch overhead, half side and filtering come first."""
+        """Its peak, efficiency, launch overhead, half side and filtering come first."""
         runtime = self.inference if inference else None
         place = "inference." if runtime else ""
         peak = f"{place if runtime and dtype in runtime.peak else ''}peak.{dtype}"
@@ -143,26 +134,32 @@ class Roofline(Board):
         backward = () if runtime else ("backward_overhead",)
         return peak, efficiency, f"{place}launch_overhead", *shape, "memory_bandwidth", "cache", *backward
 
-    def clock(self, name: str, dtype: str, *, inference: bool = False) -> RooflineClock:
-        """See ``Board.clock``."""
+    def clock(self, name: str, dtype: str, *, inference: bool = False) -> KernelClock:
         peak, efficiency, launch, half_side, filtering, *_ = self.areas(dtype, inference=inference)
         read = self.known(name, dtype, inference=inference)
         shares = {kind: read[f"{efficiency}.{kind}"] for kind in OP_CLASSES}
         shares[CONVOLUTION] = read.get(f"{efficiency}.{CONVOLUTION}", shares[DENSE])
-        streaming = read["memory_bandwidth"]
+        half = read.get(half_side, 0.0)
+        saving = 1.0 if "efficiency_in" in efficiency else read.get(filtering, 1.0)
+        streaming, cached_bytes = read["memory_bandwidth"], read.get("cache.size", 0.0)
         # At the ends of intervals too, a cache is no slower than memory: a larger one never costs more.
         cached = max(read.get("cache.bandwidth", streaming), streaming)
-        return RooflineClock(
-            launch_s=read[launch],
-            backward_s=read.get("backward_overhead", 0.0),
-            rates={kind: read[peak] * share for kind, share in shares.items()},
-            streaming=streaming,
-            cache=(read.get("cache.size", 0.0), cached),
-            elementwise=shares[ELEMENTWISE],
-            half_side=read.get(half_side, 0.0),
-            filtering=1.0 if "efficiency_in" in efficiency else read.get(filtering, 1.0),
-            width=WIDTHS[dtype] / WIDTHS[TRACED],
-        )
+
+        def roofs(kernel: Kernel) -> tuple[float, float]:
+            moved = kernel.bytes * WIDTHS[dtype] / WIDTHS[TRACED]
+            bandwidth = cached if moved <= cached_bytes else streaming
+            if kernel.kind == ELEMENTWISE:
+                bandwidth *= shares[ELEMENTWISE]
+            is_convolution = kernel.op == CONVOLUTION and kernel.kind == DENSE
+            rate = read[peak] * shares[CONVOLUTION if is_convolution else kernel.kind]
+            if half and kernel.kind == DENSE:
+                side = max(1, min(kernel.m, kernel.n, kernel.k))
+                rate *= side / (side + half)
+            if kernel.filtering:
+                rate *= saving
+            return kernel.flops / rate, moved / bandwidth
+
+        return KernelClock(roofs, read[launch], read.get("backward_overhead", 0.0))
 
     def _efficiency(self, dtype: str, runtime: Runtime | None) -> str:
         """Where they are: the type's own before those of all types, of each the runtime's first."""
@@ -171,43 +168,6 @@ class Roofline(Board):
         if dtype in self.efficiency_in:
             return f"efficiency_in.{dtype}"
         return "inference.efficiency" if runtime and runtime.efficiency else "efficiency"
-
-
-@dataclass(kw_only=True)
-class RooflineClock(KernelClock):
-    """Times kernels by the roofs of one number type.
-
-    Attributes:
-        rates: operations per second, by class of kernels, and of dense convolutions.
-        streaming: bytes per second from memory.
-        cache: bytes that it holds, and bytes per second from it.
-        elementwise: the share of the bandwidth that elementwise kernels reach.
-        half_side, filtering: see ``Roofline``; 0 if short sides have no cost, 1 if nothing is saved.
-        width: bytes of a value over those of one in ``TRACED``.
-    """
-
-    rates: dict[str, float]
-    streaming: float
-    cache: tuple[float, float]
-    elementwise: float
-    half_side: float
-    filtering: float
-    width: float
-
-    def roofs(self, kernel: Kernel) -> tuple[float, float]:
-        """One kernel's seconds by each roof, without launch overhead."""
-        moved = kernel.bytes * self.width
-        size, rate = self.cache
-        bandwidth = rate if moved <= size else self.streaming
-        if kernel.kind == ELEMENTWISE:
-            bandwidth *= self.elementwise
-        rate = self.rates[CONVOLUTION if kernel.op == CONVOLUTION and kernel.kind == DENSE else kernel.kind]
-        if self.half_side and kernel.kind == DENSE:
-            side = max(1, min(kernel.m, kernel.n, kernel.k))
-            rate *= side / (side + self.half_side)
-        if kernel.filtering:
-            rate *= self.filtering
-        return kernel.flops / rate, moved / bandwidth
 
 
 Params = Roofline

@@ -13,7 +13,6 @@ of the other. A convolution whose image, filters and result fit together moves t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import ceil
 from typing import Annotated, Literal, NamedTuple
 
@@ -21,14 +20,13 @@ from pydantic import Field
 
 from edgefl.core import units
 from edgefl.core.cost import DEPTHWISE, ELEMENTWISE, Kernel, Product
-from edgefl.core.devices._board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock, Room
+from edgefl.core.devices import TRACED, WIDTHS, Bandwidth, Board, DType, Efficiency, KernelClock, Room
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Costs, Sourced
 
 Dataflow = Literal["os", "ws", "is"]
 Cells = Annotated[int, Field(ge=1)]
 Frequency = Annotated[units.Hertz, Field(ge=1)]
-Share = Annotated[float, Field(gt=0, le=1), Costs.LESS]
 Lanes = Annotated[int, Field(ge=1), Costs.LESS]
 
 
@@ -47,7 +45,6 @@ class Systolic(Board):
 
     Attributes:
         rows, columns: the array's size in cells.
-        clock_rate: cycles per second.
         dataflow: what stays in the cells: "os" outputs, "ws" weights, "is" inputs.
         dtypes_supported: the cells' number types, with one multiply-add per cycle in each.
         memory_bandwidth: the DRAM's bytes per second, shared by all operands.
@@ -57,7 +54,6 @@ class Systolic(Board):
         stride_handling: what a strided convolution's input gradient is: "phase" (one product for each phase
             of the stride, no wasted multiply-adds) or "zero-insert" (stride^2 times the work).
         depthwise: "array" (a product with one column for each channel) or "special_unit".
-        special_unit: the unit for everything but products.
     """
 
     kind: Literal["systolic"]
@@ -67,7 +63,7 @@ class Systolic(Board):
     dataflow: Dataflow
     dtypes_supported: Annotated[tuple[DType, ...], Field(min_length=1)]
     memory_bandwidth: Sourced[Bandwidth]
-    bandwidth_efficiency: Sourced[Share]
+    bandwidth_efficiency: Sourced[Efficiency]
     on_chip_memory: Sourced[Room]
     launch_overhead: Sourced[units.Seconds]
     stride_handling: Literal["phase", "zero-insert"] = "phase"
@@ -75,53 +71,40 @@ class Systolic(Board):
     special_unit: SpecialUnit
 
     def dtypes(self, *, inference: bool = False) -> tuple[str, ...]:  # noqa: ARG002 - alike for both
-        """The number types its cells compute in."""
         return self.dtypes_supported
 
     def launch(self, *, inference: bool = False) -> Sourced[float]:  # noqa: ARG002 - one for both
-        """See ``Board.launch``."""
         return self.launch_overhead
 
     def in_words(self) -> str:
-        """See ``Board.in_words``."""
         return (
             f"dataflow {self.dataflow}; strided input gradients by {self.stride_handling}; "
             f"depthwise convolutions on the {self.depthwise.replace('_', ' ')}"
         )
 
-    def clock(self, name: str, dtype: str, *, inference: bool = False) -> SystolicClock:  # noqa: ARG002 - likewise
-        """See ``Board.clock``; training and inference run on the same array."""
-        return SystolicClock(self, self.known(name, dtype), WIDTHS[dtype])
+    def clock(self, name: str, dtype: str, *, inference: bool = False) -> KernelClock:  # noqa: ARG002 - likewise
+        """Training and inference run on the same array."""
+        read, word_bytes = self.known(name, dtype), WIDTHS[dtype]
+        array = self.dataflow, int(read["rows"]), int(read["columns"])
+        hz, lanes = read["clock_rate"], read["special_unit.lanes"]
+        bandwidth = read["memory_bandwidth"] * read["bandwidth_efficiency"]
+        room = read["on_chip_memory"] / word_bytes
 
-
-class SystolicClock(KernelClock):
-    """Times kernels by the array's cycles and the DRAM's traffic."""
-
-    def __init__(self, device: Systolic, read: Mapping[str, float], word_bytes: int) -> None:
-        super().__init__(launch_s=read["launch_overhead"])
-        self._device = device
-        self._word_bytes = word_bytes
-        self._rows, self._columns = int(read["rows"]), int(read["columns"])
-        self._hz, self._lanes = read["clock_rate"], read["special_unit.lanes"]
-        self._bandwidth = read["memory_bandwidth"] * read["bandwidth_efficiency"]
-        self._on_chip_words = read["on_chip_memory"] / word_bytes
-
-    def roofs(self, kernel: Kernel) -> tuple[float, float]:
-        """One kernel's seconds of arithmetic and of memory traffic, without launch overhead."""
-        moved_s = kernel.bytes * self._word_bytes / WIDTHS[TRACED] / self._bandwidth
-        if kernel.kind == ELEMENTWISE:
+        def roofs(kernel: Kernel) -> tuple[float, float]:
             values = kernel.bytes / WIDTHS[TRACED]
-            return values / self._lanes / self._hz, moved_s
-        if kernel.kind == DEPTHWISE and self._device.depthwise == "special_unit":
-            return kernel.flops / 2 / self._lanes / self._hz, moved_s
-        array = self._device.dataflow, self._rows, self._columns
-        product = product_of(kernel, phases=self._device.stride_handling == "phase")
-        spent = product.groups * cycles(*array, product)
-        words: float = product.groups * kept_words(*array, product, self._on_chip_words)
-        image = kernel.bytes / WIDTHS[TRACED]
-        if image <= self._on_chip_words:
-            words = min(words, image)
-        return spent / self._hz, words * self._word_bytes / self._bandwidth
+            moved_s = kernel.bytes * word_bytes / WIDTHS[TRACED] / bandwidth
+            if kernel.kind == ELEMENTWISE:
+                return values / lanes / hz, moved_s
+            if kernel.kind == DEPTHWISE and self.depthwise == "special_unit":
+                return kernel.flops / 2 / lanes / hz, moved_s
+            product = product_of(kernel, phases=self.stride_handling == "phase")
+            spent = product.groups * cycles(*array, product)
+            words: float = product.groups * kept_words(*array, product, room)
+            if values <= room:
+                words = min(words, values)
+            return spent / hz, words * word_bytes / bandwidth
+
+        return KernelClock(roofs, read["launch_overhead"])
 
 
 def product_of(kernel: Kernel, *, phases: bool) -> Product:

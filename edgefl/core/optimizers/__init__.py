@@ -43,15 +43,9 @@ class Optimizer(Component):
 
     @abstractmethod
     def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
-        """Updates the weights and the lists of the state in place.
+        """Updates the weights ``values`` and the lists of the state in place, and returns the new state.
 
         Args:
-            each: an operation on lists.
-            values: the weights.
-            gradients: theirs, already clipped; not to be written to.
-            state: see ``state``.
+            gradients: already clipped; not to be written to.
             lr: this round's rate.
-
-        Returns:
-            The state after the step.
         """

@@ -22,7 +22,6 @@ class Params(Optimizer):
         return {"mean": zeros(), "square": zeros(), "steps": 0}
 
     def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
-        """See ``Optimizer.update``."""
         if self.weight_decay:
             gradients = each("add", gradients, values, alpha=self.weight_decay)
         return self.step(each, values, gradients, state, lr)

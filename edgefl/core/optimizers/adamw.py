@@ -18,7 +18,6 @@ class Params(adam.Params):
     )
 
     def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
-        """See ``Optimizer.update``."""
         if self.weight_decay:
             each("mul_", values, 1 - lr * self.weight_decay)
         return self.step(each, values, gradients, state, lr)

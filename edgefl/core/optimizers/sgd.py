@@ -24,11 +24,9 @@ class Params(Optimizer):
         return self
 
     def state(self, zeros: Callable[[], Tensors]) -> State:
-        """The momentum, if there is any."""
         return {"momentum": zeros()} if self.momentum else {}
 
     def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
-        """See ``Optimizer.update``."""
         if self.weight_decay:
             gradients = each("add", gradients, values, alpha=self.weight_decay)
         if self.momentum:

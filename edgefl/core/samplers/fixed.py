@@ -18,5 +18,4 @@ class Params(Sampler):
     value: Annotated[Positive, Field(description="what everybody has")] = 1.0
 
     def draw(self, uniform: Floats) -> Floats:
-        """See ``Sampler.draw``."""
         return np.full(uniform.shape[1], self.value)

@@ -20,5 +20,4 @@ class Params(Sampler):
     scale: Annotated[NonNegative, Field(description="standard deviation of the normal distribution")]
 
     def draw(self, uniform: Floats) -> Floats:
-        """See ``Sampler.draw``."""
         return self.minimum + self.scale * np.abs(normals(uniform))

@@ -20,5 +20,4 @@ class Params(Sampler):
     sigma: Annotated[NonNegative, Field(description="standard deviation of the logarithm")]
 
     def draw(self, uniform: Floats) -> Floats:
-        """See ``Sampler.draw``."""
         return np.exp(self.mu + self.sigma * normals(uniform))

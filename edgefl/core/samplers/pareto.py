@@ -18,6 +18,5 @@ class Params(Sampler):
     tail: Annotated[Positive, Field(description="tail index; the lower, the heavier the tail")]
 
     def draw(self, uniform: Floats) -> Floats:
-        """See ``Sampler.draw``."""
         drawn: Floats = self.minimum * uniform[0] ** (-1.0 / self.tail)
         return drawn

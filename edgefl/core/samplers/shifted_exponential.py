@@ -19,6 +19,5 @@ class Params(Sampler):
     scale: Annotated[Positive, Field(description="mean of what is added to it")]
 
     def draw(self, uniform: Floats) -> Floats:
-        """See ``Sampler.draw``."""
         drawn: Floats = self.minimum - self.scale * np.log(uniform[0])
         return drawn

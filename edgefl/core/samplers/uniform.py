@@ -24,6 +24,5 @@ class Params(Sampler):
         return self
 
     def draw(self, uniform: Floats) -> Floats:
-        """See ``Sampler.draw``."""
         drawn: Floats = self.low + (self.high - self.low) * uniform[0]
         return drawn

@@ -9,5 +9,4 @@ class Params(Schedule):
     """There is nothing to set."""
 
     def factor(self, round_: int, rounds: int) -> float:  # noqa: ARG002 - every schedule is asked the same way
-        """See ``Schedule.factor``."""
         return 1.0

@@ -18,5 +18,4 @@ class Params(Schedule):
     floor: Annotated[Share, Field(description="the rate's last factor")] = 0.0
 
     def factor(self, round_: int, rounds: int) -> float:
-        """See ``Schedule.factor``."""
         return self.floor + (1 - self.floor) * (1 + math.cos(math.pi * round_ / rounds)) / 2

@@ -16,5 +16,4 @@ class Params(Schedule):
     gamma: Annotated[Positive, Field(description="factor of each round")]
 
     def factor(self, round_: int, rounds: int) -> float:  # noqa: ARG002 - every schedule is asked the same way
-        """See ``Schedule.factor``."""
         return float(self.gamma**round_)

@@ -17,5 +17,4 @@ class Params(Schedule):
     gamma: Annotated[Positive, Field(description="factor of each milestone")] = 0.1
 
     def factor(self, round_: int, rounds: int) -> float:  # noqa: ARG002 - every schedule is asked the same way
-        """See ``Schedule.factor``."""
         return float(self.gamma ** sum(round_ >= milestone for milestone in self.milestones))

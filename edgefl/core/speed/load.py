@@ -6,6 +6,7 @@ Such times come and go as a two-state Markov chain in continuous time; they are 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -24,22 +25,19 @@ class Params(Speed):
     factor: Annotated[float, Field(ge=0.001, le=1, description="share of the speed that remains")] = 0.5
 
     def curve(self, clients: Clients, root: int) -> Load:
-        """See ``Speed.curve``."""
         everyone = np.ones(len(clients))
         between_s = self.length * (1 - self.share) / self.share
         loaded = OnOff(root, comes=everyone / between_s, leaves=everyone / self.length, purpose="loaded")
         return Load(loaded, self.factor)
 
 
+@dataclass
 class Load(SpeedCurve):
-    """Slower while loaded."""
+    """Slower while loaded, by a factor."""
 
-    def __init__(self, loaded: OnOff, factor: float) -> None:
-        """When clients are loaded, and the factor of their speed then."""
-        self._loaded = loaded
-        self._factor = factor
+    loaded: OnOff
+    factor: float
 
     def at(self, client: int, t_s: float, state: float) -> Pace:  # noqa: ARG002
-        """See ``SpeedCurve.at``."""
-        loaded, until_s = self._loaded.of_one(client, t_s)
-        return Pace(self._factor if loaded else 1.0, until_s)
+        loaded, until_s = self.loaded.of_one(client, t_s)
+        return Pace(self.factor if loaded else 1.0, until_s)

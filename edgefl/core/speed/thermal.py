@@ -18,14 +18,15 @@ within 200 s (Sahin and Coskun, ESTIMedia 2016).
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import Field
 
 from edgefl.core.clients import Clients
-from edgefl.core.devices import Throttling
+from edgefl.core.devices import Fall, Load, Recovery, Slowest, Throttling
 from edgefl.core.speed import Pace, Speed, SpeedCurve
-from edgefl.core.units import Seconds
 
 # Onset, fall, floor and recovery of a device that does not say.
 _DEFAULTS = (180.0, 60.0, 0.7, 240.0)
@@ -33,86 +34,50 @@ _DEFAULTS = (180.0, 60.0, 0.7, 240.0)
 _ROUNDING_S = 1e-6
 
 
-class Heating(NamedTuple):
-    """How a device slows down.
-
-    Attributes:
-        onset_s: load at full speed; infinite for a device that does not slow down.
-        fall_s: further load until the floor.
-        floor: share of the full speed that remains.
-        most_s: the most heat.
-        cooling: seconds of heat that a second of rest takes.
-    """
-
-    onset_s: float
-    fall_s: float
-    floor: float
-    most_s: float
-    cooling: float
-
-
 class Params(Speed):
     """How long a client stays fast, and how slow it becomes."""
 
-    onset: Annotated[
-        Annotated[Seconds, Field(ge=0)] | None, Field(description="load at full speed; null: the devices'")
-    ] = None
-    fall: Annotated[
-        Annotated[Seconds, Field(ge=1)] | None,
-        Field(description="further load until the floor; null: the devices'"),
-    ] = None
+    onset: Annotated[Load | None, Field(description="load at full speed; null: the devices'")] = None
+    fall: Annotated[Fall | None, Field(description="further load until the floor; null: the devices'")] = None
     floor: Annotated[
-        Annotated[float, Field(ge=0.001, le=1)] | None,
-        Field(description="share of the full speed that remains; null: the devices'"),
+        Slowest | None, Field(description="share of the full speed that remains; null: the devices'")
     ] = None
     recovery: Annotated[
-        Annotated[Seconds, Field(ge=1)] | None,
-        Field(description="rest from the floor until the client is cold; null: the devices'"),
+        Recovery | None, Field(description="rest from the floor until the client is cold; null: the devices'")
     ] = None
     steps: Annotated[int, Field(ge=1, le=1000, description="steps of the fall")] = 6
 
     def curve(self, clients: Clients, root: int) -> Thermal:  # noqa: ARG002
-        """See ``Speed.curve``."""
-        return Thermal(self, clients)
+        heating = [self._of(device) for device in clients.throttling]
+        return Thermal(heating, clients.device.tolist(), self.steps)
 
     def assumptions(self, clients: Clients) -> tuple[str, ...]:
-        """See ``Speed.assumptions``."""
-        names = [
-            name
-            for name, device in zip(clients.devices, clients.throttling, strict=True)
-            if math.isinf(self._of(device).onset_s)
-        ]
+        pairs = zip(clients.devices, clients.throttling, strict=True)
+        names = [name for name, device in pairs if self._of(device) is None]
         return (f"thermal: no throttling known of {', '.join(names)}",) if names else ()
 
-    def _of(self, device: Throttling | None) -> Heating:
+    def _of(self, device: Throttling | None) -> tuple[float, ...] | None:
+        """Onset, fall, floor and recovery of a device; None for one that does not slow down."""
         given = self.onset, self.fall, self.floor, self.recovery
         if device is None and given == (None,) * 4:
-            return Heating(math.inf, 1.0, 1.0, 0.0, 0.0)
+            return None
         own = _DEFAULTS if device is None else device.numbers
-        onset, fall, floor, recovery = (
-            mine if number is None else number for number, mine in zip(given, own, strict=True)
-        )
-        return Heating(onset, fall, floor, onset + fall, (onset + fall) / recovery)
-
-    def heating(self, clients: Clients) -> list[Heating]:
-        """How each device slows down."""
-        return [self._of(device) for device in clients.throttling]
+        return tuple(mine if one is None else one for one, mine in zip(given, own, strict=True))
 
 
+@dataclass
 class Thermal(SpeedCurve):
-    """A client's state is its heat."""
+    """How devices slow down, and which one each client has; a client's state is its heat."""
 
-    def __init__(self, params: Params, clients: Clients) -> None:
-        """How the clients' devices slow down."""
-        self._steps, self._heating = params.steps, params.heating(clients)
-        self._device: list[int] = clients.device.tolist()
+    heating: Sequence[tuple[float, ...] | None]
+    device: Sequence[int]
+    steps: int
 
     def at(self, client: int, t_s: float, state: float) -> Pace:
-        """See ``SpeedCurve.at``."""
-        onset, fall, floor, *_ = self._heating[self._device[client]]
-        if math.isinf(onset):
+        of, steps = self.heating[self.device[client]], self.steps
+        if of is None:
             return Pace(1.0, math.inf)
-        steps = self._steps
+        onset, fall, floor, _ = of
         # Of the bounds onset + fall x k / steps, as many as the heat has reached.
         place = min(max(math.floor((state + _ROUNDING_S - onset) * (steps / fall)) + 1, 0), steps + 1)
         if place > steps:
@@ -121,6 +86,9 @@ class Thermal(SpeedCurve):
         return Pace(factor, t_s + (onset + fall * place / steps - state), factor)
 
     def after(self, client: int, state: float, from_s: float, to_s: float, *, working: bool) -> float:
-        """See ``SpeedCurve.after``."""
-        of, passed_s = self._heating[self._device[client]], to_s - from_s
-        return min(state + passed_s, of.most_s) if working else max(state - of.cooling * passed_s, 0.0)
+        of, passed_s = self.heating[self.device[client]], to_s - from_s
+        if of is None:
+            return 0.0
+        onset, fall, _, recovery = of
+        cooled = (onset + fall) / recovery * passed_s
+        return min(state + passed_s, onset + fall) if working else max(state - cooled, 0.0)

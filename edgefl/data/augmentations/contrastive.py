@@ -14,8 +14,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.data.augmentations import Augmentation
-from edgefl.data.augmentations._draws import chance, uniform
+from edgefl.data.augmentations import Augmentation, chance, uniform
 
 _COLOURS = 3
 _LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601, as torchvision and PIL weigh the channels
@@ -34,7 +33,6 @@ class Params(Augmentation):
     grey_probability: float = Field(0.2, ge=0, le=1, description="how often an image becomes grey")
 
     def augment(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """(B, C, H, W) in [0, 1] -> the same shape, in [0, 1]."""
         x = _cropped(self, x, generator)
         x = torch.where(chance(x, self.jitter_probability, generator), _jittered(self, x, generator), x)
         if x.shape[1] != _COLOURS:

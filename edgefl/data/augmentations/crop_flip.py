@@ -6,8 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.data.augmentations import Augmentation
-from edgefl.data.augmentations._draws import chance, moved
+from edgefl.data.augmentations import Augmentation, chance, moved
 
 
 class Params(Augmentation):
@@ -18,6 +17,5 @@ class Params(Augmentation):
     )
 
     def augment(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """(B, C, H, W) in [0, 1] -> the same shape."""
         cropped = moved(x, self.padding, generator)
         return torch.where(chance(x, 0.5, generator), cropped.flip(-1), cropped)

@@ -11,8 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.data.augmentations import Augmentation
-from edgefl.data.augmentations._draws import integers, rows_and_columns
+from edgefl.data.augmentations import Augmentation, integers, rows_and_columns
 
 
 class Params(Augmentation):
@@ -22,7 +21,6 @@ class Params(Augmentation):
     fill: float = Field(0.5, ge=0, le=1, description="the brightness of the square; 0 is black")
 
     def augment(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """(B, C, H, W) in [0, 1] -> the same shape."""
         rows, columns = rows_and_columns(x)
         top = integers(x, 0, x.shape[-2] - 1, generator) - self.size // 2
         left = integers(x, 0, x.shape[-1] - 1, generator) - self.size // 2

@@ -6,8 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.data.augmentations import Augmentation
-from edgefl.data.augmentations._draws import moved
+from edgefl.data.augmentations import Augmentation, moved
 
 
 class Params(Augmentation):
@@ -16,5 +15,4 @@ class Params(Augmentation):
     pixels: int = Field(1, ge=0, le=1024, description="the most rows and columns, in each direction")
 
     def augment(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """(B, C, H, W) in [0, 1] -> the same shape; new pixels are 0."""
         return moved(x, self.pixels, generator)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import UserError
-from edgefl.data.partitions import Partition
+from edgefl.data.partitions import Partition, held
 
 
 class Params(Partition):
@@ -37,6 +37,4 @@ class Params(Partition):
             )
         client = np.full(there, clients)
         client[rng.permutation(there)[:needed]] = np.repeat(np.arange(clients), each)
-        holder = client[user]
-        order = np.argsort(holder, kind="stable")
-        return np.split(order, np.cumsum(np.bincount(holder, minlength=clients)))[:clients]
+        return held(client[user], clients)

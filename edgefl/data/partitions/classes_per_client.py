@@ -11,8 +11,7 @@ from pydantic import Field
 
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import UserError
-from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import TooFewError, deal, stock
+from edgefl.data.partitions import Partition, TooFewError, deal, equal_sizes, stock
 
 _REDRAWS = 100
 
@@ -42,10 +41,7 @@ class Params(Partition):
             counts = _draw(self.k, available, clients, rng)
             if counts.any(axis=1).all():
                 return deal(labels, counts, rng)
-        what = (
-            f"too few training samples ({len(labels)}) to give each of {clients} clients one of its classes"
-        )
-        raise TooFewError(what, where="task.partition", hint="use fewer clients, or a larger k")
+        raise TooFewError(labels, clients, "one of its classes", "use fewer clients, or a larger k")
 
 
 def _draw(k: int, available: Ints, clients: int, rng: np.random.Generator) -> Ints:
@@ -57,6 +53,5 @@ def _draw(k: int, available: Ints, clients: int, rng: np.random.Generator) -> In
         # Which holders get one of the remaining samples is random.
         holders = rng.permutation(np.flatnonzero((drawn == label).any(axis=1)))
         if len(holders):
-            share, rest = divmod(int(samples), len(holders))
-            counts[holders, label] = share + (np.arange(len(holders)) < rest)
+            counts[holders, label] = equal_sizes(int(samples), len(holders))
     return counts

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from edgefl.core.arrays import Ints
-from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import deal, equal_sizes, stock
+from edgefl.data.partitions import Partition, deal, equal_sizes, stock
 
 
 class Params(Partition):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgefl.core.arrays import Ints
-from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import equal_sizes
+from edgefl.data.partitions import Partition, deal, equal_sizes
 
 
 class Params(Partition):
@@ -14,5 +13,4 @@ class Params(Partition):
 
     def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:  # noqa: ARG002
         """Every sample goes to one client; sizes differ by at most one."""
-        cuts = np.cumsum(equal_sizes(len(labels), clients))[:-1]
-        return [np.sort(part) for part in np.split(rng.permutation(len(labels)), cuts)]
+        return deal(np.zeros_like(labels), equal_sizes(len(labels), clients)[:, None], rng)

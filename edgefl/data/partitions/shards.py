@@ -15,8 +15,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgefl.core.arrays import Ints
-from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import TooFewError, deal, stock
+from edgefl.data.partitions import Partition, TooFewError, deal, stock
 
 
 class Params(Partition):
@@ -48,10 +47,8 @@ class Params(Partition):
             each = int((available // size).sum()) // clients
             shards = np.repeat(np.eye(classes, dtype=np.int64) * size, available // size, axis=0)
         if not each or len(shards) < clients * each:
-            what = f"{each} shards each" if self.shard_size is None else f"a shard of {size} samples each"
-            what = f"too few training samples ({len(labels)}) to give {clients} clients {what}"
-            hint = "use fewer clients, or fewer or smaller shards"
-            raise TooFewError(what, where="task.partition", hint=hint)
+            what = f"{each} shards" if self.shard_size is None else f"a shard of {size} samples"
+            raise TooFewError(labels, clients, what, "use fewer clients, or fewer or smaller shards")
         dealt = rng.permutation(len(shards))[: clients * each]
         return deal(labels, shards[dealt].reshape(clients, each, classes).sum(axis=1), rng)
 

@@ -7,40 +7,19 @@ again until the smallest client has ``min_samples``.
 from __future__ import annotations
 
 import numpy as np
-from pydantic import Field
 
 from edgefl.core.arrays import Ints
-from edgefl.core.errors import UserError
-from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import TooFewError
-
-_REDRAWS = 10_000
+from edgefl.data.partitions import Skewed, proportional
 
 
-class Params(Partition):
+class Params(Skewed):
     """How much the sizes differ."""
 
-    alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large gives equal sizes")
-    min_samples: int = Field(10, ge=1, description="draw again until every client has this many")
+    EQUAL = "iid"
 
     def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:  # noqa: ARG002
-        """Every sample goes to one client, and none is dropped.
+        """As if all samples were of one class."""
+        return super().split(np.zeros_like(labels), 1, clients, rng)
 
-        Raises:
-            UserError: the samples are too few for ``min_samples`` each, or no draw gave every client as many.
-        """
-        samples = len(labels)
-        if clients * self.min_samples > samples:
-            what = f"too few training samples ({samples}) to give {clients} clients {self.min_samples} each"
-            raise TooFewError(what, where="task.partition", hint="use fewer clients or a smaller min_samples")
-        for _ in range(_REDRAWS):
-            edges = (np.cumsum(rng.dirichlet(np.full(clients, self.alpha))) * samples).astype(np.int64)
-            edges[-1] = samples  # the proportions sum to 1 only up to rounding
-            if np.diff(edges, prepend=0).min() >= self.min_samples:
-                return [np.sort(part) for part in np.split(rng.permutation(samples), edges[:-1])]
-        raise UserError(
-            f"none of {_REDRAWS:,} draws with alpha {self.alpha:g} gave each of {clients} clients "
-            f"{self.min_samples} samples",
-            where="task.partition",
-            hint="use a larger alpha, fewer clients or a smaller min_samples",
-        )
+    def draw(self, available: Ints, clients: int, rng: np.random.Generator) -> Ints:
+        return proportional(available[0], rng.dirichlet(np.full(clients, self.alpha)))[:, None]

@@ -9,7 +9,6 @@ from edgefl.data.sources import Dataset
 SPEC = Spec(
     name="cifar10",
     shape=(3, 32, 32),
-    classes=10,
     train_size=50_000,
     test_size=10_000,
     class_names=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
@@ -24,5 +23,4 @@ class Params(Dataset):
     """No parameters."""
 
     def build(self) -> Source:
-        """See ``SPEC``, and ``edgefl.data.readers`` for the layouts."""
         return known(SPEC, "CIFAR10")

@@ -19,7 +19,6 @@ telephone television tiger tractor train trout tulip turtle wardrobe whale willo
 SPEC = Spec(
     name="cifar100",
     shape=(3, 32, 32),
-    classes=100,
     train_size=50_000,
     test_size=10_000,
     class_names=tuple(_NAMES.split()),
@@ -33,5 +32,4 @@ class Params(Dataset):
     """No parameters."""
 
     def build(self) -> Source:
-        """See ``SPEC``, and ``edgefl.data.readers`` for the layouts."""
         return known(SPEC, "CIFAR100")

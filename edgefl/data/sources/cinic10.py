@@ -8,13 +8,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from edgefl.data.dataset import Arrays, Source, Spec
-from edgefl.data.pictures import decoded_pictures, tree
-from edgefl.data.readers import found_in
+from edgefl.data.dataset import Arrays, Source
+from edgefl.data.pictures import decoded_pictures
+from edgefl.data.readers import unpacked
 from edgefl.data.sources import Dataset, cifar10
+from edgefl.data.sources.folder import tree
 
 _PART = 90_000
-_FOLDERS = ("cinic10", "cinic-10", "CINIC-10")
 _RECIPE = "unpack there, from https://datashare.ed.ac.uk/handle/10283/3192, train/, valid/ and test/"
 
 
@@ -28,20 +28,19 @@ class Params(Dataset):
     def build(self) -> Source:
         """Training and test images, each part in a folder of class folders."""
         parts = ("train", "valid") if self.validation == "train" else ("train",)
-        spec = Spec(
-            "cinic10",
-            cifar10.SPEC.shape,
-            cifar10.SPEC.classes,
-            len(parts) * _PART,
-            _PART,
-            cifar10.SPEC.class_names,
-        )
+        train_size = len(parts) * _PART
+        spec = replace(cifar10.SPEC, name="cinic10", train_size=train_size, test_size=_PART, mean=(), std=())
 
-        def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - an archive of 650 MB
-            root = found_in(spec.name, folder, _FOLDERS, ("train", "valid", "test"), _RECIPE)
+        def read(root: Path) -> Arrays:
             classes = [f"{part}/{name}" for part in parts for name in spec.class_names]
             train, test = tree(root, classes), tree(root / "test", spec.class_names)
             train = replace(train, labels=train.labels % spec.classes)
             return decoded_pictures(train, test, spec.shape, fit=False)
 
-        return Source(spec, load, "CINIC-10")
+        return unpacked(
+            spec,
+            read,
+            below=("cinic10", "cinic-10", "CINIC-10"),
+            parts=("train", "valid", "test"),
+            recipe=_RECIPE,
+        )

@@ -10,7 +10,6 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgefl.data.dataset import Arrays, Source, Spec, stratified
 from edgefl.data.sources import Dataset
@@ -18,7 +17,6 @@ from edgefl.data.sources import Dataset
 SPEC = Spec(
     name="digits",
     shape=(1, 8, 8),
-    classes=10,
     train_size=1438,
     test_size=359,
     class_names=tuple("0123456789"),
@@ -36,21 +34,17 @@ class Params(Dataset):
     """No parameters."""
 
     def build(self) -> Source:
-        """See ``SPEC``."""
         return Source(SPEC, load, embedded=True)
 
 
 def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - the signature of all sources
     """The images, whatever ``folder`` and ``download`` say: they come with scikit-learn."""
-    table = _table()
+    # Read without importing all of scikit-learn: 64 pixels and a label per row.
+    spec = importlib.util.find_spec("sklearn")
+    assert spec is not None and spec.origin is not None  # noqa: S101, PT018 - installed with edgefl
+    file = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    table = np.loadtxt(file, delimiter=",")
     x = np.rint(table[:, :-1].reshape(-1, *SPEC.shape) * (255 / _BRIGHTEST)).astype(np.uint8)
     y = table[:, -1].astype(np.int64)
     kept, held = stratified(y, 0.2, np.random.default_rng(_SPLIT_SEED))
     return Arrays(x[kept], y[kept], x[held], y[held])
-
-
-def _table() -> NDArray[np.float64]:
-    """scikit-learn's table, 64 pixels and a label per row, read without importing all of scikit-learn."""
-    spec = importlib.util.find_spec("sklearn")
-    assert spec is not None and spec.origin is not None  # noqa: S101, PT018 - installed with edgefl
-    return np.loadtxt(Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")

@@ -34,13 +34,12 @@ class Params(Dataset):
     )
 
     def build(self) -> Source:
-        """The split: torchvision's layout or Parquet; see ``edgefl.data.readers``."""
         names, train, test = _SPLITS[self.split]
-        spec = Spec(f"emnist-{self.split}", (1, 28, 28), len(names), train, test, tuple(names))
+        spec = Spec(f"emnist-{self.split}", (1, 28, 28), train, test, tuple(names))
 
         def dataset(root: Path, **how: Any) -> Any:
             found = torchvision().datasets.EMNIST(root, self.split, **how)
             # NIST's files hold images column by column, and count letters from 1.
             return SimpleNamespace(data=found.data.mT, targets=found.targets - int(self.split == "letters"))
 
-        return known(spec, "EMNIST", f"EMNIST, split {self.split!r}", dataset)
+        return known(spec, "EMNIST", dataset)

@@ -6,24 +6,14 @@ from edgefl.data.dataset import Source, Spec
 from edgefl.data.readers import known
 from edgefl.data.sources import Dataset
 
+_NAMES = "T-shirt/top, Trouser, Pullover, Dress, Coat, Sandal, Shirt, Sneaker, Bag, Ankle boot"
+
 SPEC = Spec(
     name="fashion-mnist",
     shape=(1, 28, 28),
-    classes=10,
     train_size=60_000,
     test_size=10_000,
-    class_names=(
-        "T-shirt/top",
-        "Trouser",
-        "Pullover",
-        "Dress",
-        "Coat",
-        "Sandal",
-        "Shirt",
-        "Sneaker",
-        "Bag",
-        "Ankle boot",
-    ),
+    class_names=tuple(_NAMES.split(", ")),
     # Of the 60,000 training images; published code has them to more digits (0.28604, 0.35302).
     mean=(0.2860,),
     std=(0.3530,),
@@ -34,5 +24,4 @@ class Params(Dataset):
     """No parameters."""
 
     def build(self) -> Source:
-        """See ``SPEC``, and ``edgefl.data.readers`` for the layouts."""
         return known(SPEC, "FashionMNIST")

@@ -9,7 +9,6 @@ from edgefl.data.sources import Dataset
 SPEC = Spec(
     name="mnist",
     shape=(1, 28, 28),
-    classes=10,
     train_size=60_000,
     test_size=10_000,
     class_names=tuple("0123456789"),
@@ -23,5 +22,4 @@ class Params(Dataset):
     """No parameters."""
 
     def build(self) -> Source:
-        """See ``SPEC``, and ``edgefl.data.readers`` for the layouts."""
         return known(SPEC, "MNIST")

@@ -12,13 +12,15 @@ import numpy as np
 from edgefl.core.errors import DataError
 from edgefl.data.dataset import Arrays, Source, Spec
 from edgefl.data.images import explained
-from edgefl.data.pictures import decoded_pictures, of_files, tree
-from edgefl.data.readers import found_in
+from edgefl.data.pictures import decoded_pictures, of_files
+from edgefl.data.readers import unpacked
 from edgefl.data.sources import Dataset
+from edgefl.data.sources.folder import tree
 
 _CLASSES = 200
-_FOLDERS = ("tiny_imagenet", "tiny-imagenet", "tiny-imagenet-200")
 _RECIPE = "unpack there, from http://cs231n.stanford.edu/tiny-imagenet-200.zip, wnids.txt, train/ and val/"
+_NAMES = tuple(f"class {number}" for number in range(_CLASSES))
+SPEC = Spec("tiny-imagenet", (3, 64, 64), 100_000, 10_000, _NAMES)
 
 
 class Params(Dataset):
@@ -26,20 +28,23 @@ class Params(Dataset):
 
     def build(self) -> Source:
         """The images in the layout of the published archive; classes in the order of their WordNet ids."""
-        names = tuple(f"class {number}" for number in range(_CLASSES))
-        spec = Spec("tiny-imagenet", (3, 64, 64), _CLASSES, 100_000, 10_000, names)
+        return unpacked(
+            SPEC,
+            _read,
+            below=("tiny_imagenet", "tiny-imagenet", "tiny-imagenet-200"),
+            parts=("wnids.txt", "train", "val"),
+            recipe=_RECIPE,
+        )
 
-        def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - an archive of 240 MB
-            root = found_in(spec.name, folder, _FOLDERS, ("wnids.txt", "train", "val"), _RECIPE)
-            ids = sorted((root / "wnids.txt").read_text(encoding="utf-8").split())
-            if len(ids) != _CLASSES:
-                raise DataError(f"{len(ids)} classes, not {_CLASSES}", where=str(root / "wnids.txt"))
-            table = root / "val" / "val_annotations.txt"
-            with explained("cannot read the test images' classes", str(table)):
-                rows = [line.split("\t")[:2] for line in table.read_text(encoding="utf-8").splitlines()]
-                labels = np.array([ids.index(name) for _, name in rows], dtype=np.int64)
-            train = tree(root / "train", [f"{name}/images" for name in ids])
-            test = of_files([root / "val" / "images" / name for name, _ in rows], labels)
-            return decoded_pictures(train, test, spec.shape, fit=False)
 
-        return Source(spec, load, "Tiny ImageNet")
+def _read(root: Path) -> Arrays:
+    ids = sorted((root / "wnids.txt").read_text(encoding="utf-8").split())
+    if len(ids) != _CLASSES:
+        raise DataError(f"{len(ids)} classes, not {_CLASSES}", where=str(root / "wnids.txt"))
+    table = root / "val" / "val_annotations.txt"
+    with explained("cannot read the test images' classes", str(table)):
+        rows = [line.split("\t")[:2] for line in table.read_text(encoding="utf-8").splitlines()]
+        labels = np.array([ids.index(name) for _, name in rows], dtype=np.int64)
+    train = tree(root / "train", [f"{name}/images" for name in ids])
+    test = of_files([root / "val" / "images" / name for name, _ in rows], labels)
+    return decoded_pictures(train, test, SPEC.shape, fit=False)

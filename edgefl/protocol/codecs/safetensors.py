@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import safetensors.torch as library
 import torch
 from torch import Tensor
 
-from edgefl.protocol import Payload, bytes_by_part, flatten, rebuild
+from edgefl.protocol import Payload, bytes_by_part, flatten
 from edgefl.protocol.codecs import Codec
 
 HEADER = "header"
@@ -53,20 +52,6 @@ class Params(Codec):
         if not tensors:
             return found
         return {**found, HEADER: found.get(HEADER, 0) + _header_bytes(tensors)}
-
-    def encode(self, payload: Payload, reference: Payload | None) -> bytes:  # noqa: ARG002
-        if not flatten(payload):
-            return b""
-        # The format refuses tensors that share memory, so each gets its own.
-        own = {name: leaf.detach().cpu().clone().contiguous() for name, leaf in flatten(payload).items()}
-        data: bytes = library.save(own)
-        return data
-
-    def decode(self, data: bytes, like: Payload, reference: Payload | None) -> Payload:  # noqa: ARG002
-        names = flatten(like)
-        found = library.load(data) if names else {}
-        payload: Payload = rebuild(like, (found[name] for name in names))
-        return payload
 
 
 def _header_bytes(tensors: dict[str, Tensor]) -> int:

@@ -53,13 +53,13 @@ def check_method(method: Mapping[str, Any], overrides: Sequence[str | Override] 
 
 
 def _neutral(setting: Setting) -> Broken | Inapplicable | None:
-    neutral = setting.built.neutral
+    method = setting.planned.plan.scenario.method
+    neutral = method.neutral
     if neutral is None:
         return Inapplicable("the method has no neutral parameters")
-    name = setting.planned.plan.scenario.method.name
-    pair = (setting.of_other({"name": name, **neutral}), setting.of_other({"name": "fedavg"}))
-    method, fedavg = (last_version(each.ended()) for each in pair)
-    if differences(method, fedavg, identical):
+    pair = (setting.of_other({"name": method.name, **neutral}), setting.of_other({"name": "fedavg"}))
+    own, fedavg = (last_version(each.ended()) for each in pair)
+    if differences(own, fedavg, identical):
         return Broken(f"differs from FedAvg at {dict(neutral) or 'its defaults'}", (setting.build,))
     return None
 

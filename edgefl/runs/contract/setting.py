@@ -163,7 +163,7 @@ class Setting:
 
     def learner(self) -> Learner:
         """A learner with the reference engine and all states in memory."""
-        context = Context(self.planned, States(None, 0))
+        context = Context(self.planned, States())
         return Learner(context, Local(context, loop.Loop(), ahead=False))
 
     def learned(self, weigh: Callable[[Sequence[float]], tuple[float, ...]] = tuple) -> Learner:

@@ -27,7 +27,8 @@ from edgefl.show.page.sections import (
     rounds,
     verdict,
 )  # fmt: skip
-from edgefl.store import Reader, runs_in
+from edgefl.store.folders import runs_in
+from edgefl.store.reader import Reader
 
 # Jobs that all rounds of all runs list together, which bounds the page's size.
 _MOST_JOBS = 100_000

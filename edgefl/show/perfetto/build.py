@@ -28,7 +28,7 @@ from edgefl.show.answers import Steps, quiet
 from edgefl.show.perfetto.choice import TimelineChoice, Window, clients_of, window_of
 from edgefl.show.perfetto.packets import Arguments, Packets
 from edgefl.show.table import STANDS
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 
 MOST_INTERVALS = 500_000
 """Of times away, more are not shown."""

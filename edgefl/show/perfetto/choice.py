@@ -17,7 +17,7 @@ from edgefl.core.arrays import Bools, Ints
 from edgefl.core.errors import UserError
 from edgefl.show.page.html import stem_of
 from edgefl.show.table import listed
-from edgefl.store import runs_in
+from edgefl.store.folders import runs_in
 
 SUFFIXES = (".pftrace", ".perfetto-trace")
 

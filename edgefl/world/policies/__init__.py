@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Generator
-from typing import Any, ClassVar
-
-import simpy
+from typing import ClassVar
 
 from edgefl.core.params import Component
 from edgefl.core.plan import Plan
+from edgefl.world.clock import Process
 from edgefl.world.world import World
 
 
@@ -26,7 +24,7 @@ class Policy(Component):
     STREAMS: ClassVar[bool] = False
 
     @abstractmethod
-    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+    def serve(self, world: World) -> Process:
         """The server's loop over rounds, a SimPy process."""
 
     def check(self, plan: Plan) -> None:

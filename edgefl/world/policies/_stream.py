@@ -5,30 +5,49 @@ from __future__ import annotations
 from collections.abc import Generator
 from functools import partial
 from heapq import heappop, heappush
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import simpy
+from pydantic import Field
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.event import Kind
 from edgefl.core.plan import Plan
+from edgefl.world.clock import Process
 from edgefl.world.job import Job
+from edgefl.world.policies import Policy
+from edgefl.world.policies._staleness import Staleness
 from edgefl.world.world import World
 
+Concurrency: TypeAlias = Annotated[
+    int | None,
+    Field(gt=0, description="clients at work at a time; the scenario's participants by default"),
+]
+MostStale: TypeAlias = Annotated[
+    int | None, Field(ge=0, description="versions behind which an update is dropped")
+]
+Stale: TypeAlias = Annotated[Staleness, Field(description="how much stale updates count")]
 
-def check_one_exchange(plan: Plan) -> None:
-    """Raises a ``ScenarioError`` unless a method needs one exchange in a round, and not with all clients."""
-    names = [prices.exchange for prices in plan.prices if prices.at == "round"]
-    everyone = [prices.exchange for prices in plan.prices if prices.at == "round" and prices.everyone]
-    if len(names) != 1 or everyone:
-        what = f"the exchanges {', '.join(names)}" if names else "no exchange"
-        what = f"{everyone[0]}, with all clients," if len(names) == 1 else what
-        raise ScenarioError(
-            f"the policy {plan.scenario.server.policy.name!r} has no rounds, and "
-            f"{plan.scenario.method.name} needs {what} in each",
-            where="server.policy",
-            hint="choose sync, deadline or overselect",
-        )
+
+class Streaming(Policy):
+    """A policy without rounds of its own, which merges what is late, too."""
+
+    def merges_stale(self) -> bool:
+        return True
+
+    def check(self, plan: Plan) -> None:
+        """Raises a ``ScenarioError`` unless rounds need one exchange, and not with all clients."""
+        names = [prices.exchange for prices in plan.prices if prices.at == "round"]
+        everyone = [prices.exchange for prices in plan.prices if prices.at == "round" and prices.everyone]
+        if len(names) != 1 or everyone:
+            what = f"the exchanges {', '.join(names)}" if names else "no exchange"
+            what = f"{everyone[0]}, with all clients," if len(names) == 1 else what
+            raise ScenarioError(
+                f"the policy {self.name!r} has no rounds, and "
+                f"{plan.scenario.method.name} needs {what} in each",
+                where="server.policy",
+                hint="choose sync, deadline or overselect",
+            )
 
 
 class Stream:
@@ -44,7 +63,7 @@ class Stream:
         self._arrived: list[tuple[float, int, Job]] = []
         self._at_work = 0
 
-    def refill(self) -> Generator[simpy.Event, Any, None]:
+    def refill(self) -> Process:
         """Asks clients that are free and available; waits for one if nobody is at work."""
         missing = self._missing
         clients = self._world.choose(missing) if missing > 0 else ()

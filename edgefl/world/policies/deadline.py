@@ -8,17 +8,16 @@ merges nothing. Exchanges with all clients have no deadline.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-import simpy
 from pydantic import Field, model_validator
 
 from edgefl.core.arrays import Ints
 from edgefl.core.event import Kind
 from edgefl.core.plan import Prices
 from edgefl.core.units import Seconds
+from edgefl.world.clock import Process
 from edgefl.world.job import Job
 from edgefl.world.policies import Policy
 from edgefl.world.policies._staleness import Staleness
@@ -55,7 +54,7 @@ class Params(Policy):
     def lasts_s(self) -> tuple[float, float]:
         return 0.0, self.seconds or math.inf
 
-    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+    def serve(self, world: World) -> Process:
         late: dict[str, list[Job]] = {prices.exchange: [] for prices in world.plan.prices}
         while world.serving:
             for exchange in world.due():
@@ -67,9 +66,7 @@ class Params(Policy):
 _ROUNDING = 1e-9
 
 
-def _round(
-    world: World, params: Params, exchange: Prices, late: dict[str, list[Job]]
-) -> Generator[simpy.Event, Any, None]:
+def _round(world: World, params: Params, exchange: Prices, late: dict[str, list[Job]]) -> Process:
     """One exchange; ``late`` are the jobs of each that are still on their way."""
     name = exchange.exchange
     clients = yield from world.invite(exchange)

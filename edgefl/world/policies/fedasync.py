@@ -6,39 +6,25 @@ method's: choose ``fedprox``. A round is a merge.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Annotated, Any
+from typing import Annotated
 
-import simpy
 from pydantic import Field
 
-from edgefl.core.plan import Plan
-from edgefl.world.policies import Policy
+from edgefl.world.clock import Process
 from edgefl.world.policies._staleness import Staleness
-from edgefl.world.policies._stream import Stream, check_one_exchange
+from edgefl.world.policies._stream import Concurrency, MostStale, Stale, Stream, Streaming
 from edgefl.world.world import World
 
 
-class Params(Policy):
+class Params(Streaming):
     """How updates are mixed, and how many clients work at a time."""
 
     STREAMS = True
 
     alpha: Annotated[float, Field(gt=0, le=1, description="share of a fresh update in the new model")] = 0.6
-    staleness: Annotated[Staleness, Field(description="how much stale updates count")] = Staleness()
-    concurrency: Annotated[
-        int | None,
-        Field(gt=0, description="clients at work at a time; the scenario's participants by default"),
-    ] = None
-    most_stale: Annotated[
-        int | None, Field(ge=0, description="versions behind which an update is dropped")
-    ] = None
-
-    def merges_stale(self) -> bool:
-        return True
-
-    def check(self, plan: Plan) -> None:
-        check_one_exchange(plan)
+    staleness: Stale = Staleness()
+    concurrency: Concurrency = None
+    most_stale: MostStale = None
 
     def asks(self, participants: int | None) -> int | None:
         return self.concurrency or participants
@@ -46,7 +32,7 @@ class Params(Policy):
     def merges(self, asked: float) -> float:  # noqa: ARG002
         return 1.0
 
-    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+    def serve(self, world: World) -> Process:
         stream = Stream(world, self.concurrency)
 
         def scale(behind: int) -> float:

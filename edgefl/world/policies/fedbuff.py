@@ -6,43 +6,29 @@ s(d) = 1 / sqrt(1 + d). A client that is done is replaced at once. A round is a 
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import simpy
 from pydantic import Field
 
 from edgefl.core.params import Positive
-from edgefl.core.plan import Plan
+from edgefl.world.clock import Process
 from edgefl.world.job import Job
-from edgefl.world.policies import Policy
 from edgefl.world.policies._staleness import Staleness
-from edgefl.world.policies._stream import Stream, check_one_exchange
+from edgefl.world.policies._stream import Concurrency, MostStale, Stale, Stream, Streaming
 from edgefl.world.world import World
 
 
-class Params(Policy):
+class Params(Streaming):
     """How much a merge takes, and how many clients work at a time."""
 
     STREAMS = True
 
     buffer: Annotated[int, Field(gt=0, description="K, updates in a merge")] = 10
-    concurrency: Annotated[
-        int | None,
-        Field(gt=0, description="clients at work at a time; the scenario's participants by default"),
-    ] = None
-    staleness: Annotated[Staleness, Field(description="how much stale updates count")] = Staleness()
-    most_stale: Annotated[
-        int | None, Field(ge=0, description="versions behind which an update is dropped")
-    ] = None
+    concurrency: Concurrency = None
+    staleness: Stale = Staleness()
+    most_stale: MostStale = None
     server_rate: Annotated[Positive, Field(description="eta, the server's learning rate")] = 1.0
     weights: Annotated[Literal["equal", "samples"], Field(description="of updates in the mean")] = "equal"
-
-    def merges_stale(self) -> bool:
-        return True
-
-    def check(self, plan: Plan) -> None:
-        check_one_exchange(plan)
 
     def asks(self, participants: int | None) -> int | None:
         return self.concurrency or participants
@@ -50,7 +36,7 @@ class Params(Policy):
     def merges(self, asked: float) -> float:  # noqa: ARG002
         return float(self.buffer)
 
-    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+    def serve(self, world: World) -> Process:
         stream = Stream(world, self.concurrency)
 
         def scale(behind: int) -> float:

@@ -6,16 +6,15 @@ same as on a fleet described as FedScale describes it. Exchanges with all client
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated
 
-import simpy
 from pydantic import Field
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.event import Kind
 from edgefl.core.plan import Plan, Prices
+from edgefl.world.clock import Process
 from edgefl.world.policies import Policy
 from edgefl.world.world import World
 
@@ -37,7 +36,7 @@ class Params(Policy):
         """More than are merged, rounded as ``World.invite`` does."""
         return None if participants is None else max(1, int(participants * self.factor))
 
-    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+    def serve(self, world: World) -> Process:
         while world.serving:
             for exchange in world.due():
                 if exchange.everyone:
@@ -47,7 +46,7 @@ class Params(Policy):
             yield from world.end_round()
 
 
-def _round(world: World, params: Params, exchange: Prices) -> Generator[simpy.Event, Any, None]:
+def _round(world: World, params: Params, exchange: Prices) -> Process:
     wanted = world.plan.scenario.server.participants
     jobs = world.dispatch(exchange.exchange, (yield from world.invite(exchange, factor=params.factor)))
     yield world.ended(jobs, wanted)

@@ -8,36 +8,27 @@ each merge.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Annotated, Any
+from typing import Annotated
 
-import simpy
 from pydantic import Field
 
-from edgefl.core.plan import Plan
 from edgefl.core.units import Seconds
-from edgefl.world.policies import Policy
+from edgefl.world.clock import Process
 from edgefl.world.policies._staleness import Staleness
-from edgefl.world.policies._stream import Stream, check_one_exchange
+from edgefl.world.policies._stream import Stale, Stream, Streaming
 from edgefl.world.world import World
 
 
-class Params(Policy):
+class Params(Streaming):
     """When the server merges, and how much stale updates count."""
 
     interval: Annotated[Seconds, Field(gt=0, description="between two merges")]
-    staleness: Annotated[Staleness, Field(description="how much stale updates count")] = Staleness()
-
-    def merges_stale(self) -> bool:
-        return True
-
-    def check(self, plan: Plan) -> None:
-        check_one_exchange(plan)
+    staleness: Stale = Staleness()
 
     def lasts_s(self) -> tuple[float, float]:
         return self.interval, self.interval
 
-    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+    def serve(self, world: World) -> Process:
         stream = Stream(world, None)
         while world.serving:
             yield from stream.refill()

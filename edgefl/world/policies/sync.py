@@ -5,11 +5,7 @@ McMahan et al. 2017, Algorithm 1. Merging takes virtual time where there is a ``
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
-
-import simpy
-
+from edgefl.world.clock import Process
 from edgefl.world.policies import Policy
 from edgefl.world.world import World
 
@@ -19,7 +15,7 @@ class Params(Policy):
 
     BLIND = True
 
-    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+    def serve(self, world: World) -> Process:
         while world.serving:
             for exchange in world.due():
                 yield from world.collect(exchange)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -11,10 +12,30 @@ from edgefl.core import draws
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.params import Component
 from edgefl.core.plan import Plan, Prices
-from edgefl.world.selector import Jobs, Scalars, Selector
-from edgefl.world.world import World
 
-__all__ = ["Draws", "Jobs", "Scalars", "Selector", "SelectorParams", "chooses", "lowest", "round_s", "scalar"]
+if TYPE_CHECKING:
+    from edgefl.world.world import World
+
+Jobs: TypeAlias = np.ndarray[Any, np.dtype[np.void]]
+"""Ended jobs, (n,), with the fields of a job's row."""
+
+Scalars: TypeAlias = Mapping[int, Mapping[str, float]]
+"""What training reported, by the number of the job; a job that was not trained is left out."""
+
+
+class Selector(ABC):
+    """Chooses clients."""
+
+    @abstractmethod
+    def select(self, count: int, candidates: Ints) -> Ints:
+        """``count`` different ones of more candidates, in the order of clients."""
+
+    def places(self, count: int, candidates: int) -> Ints | None:  # noqa: ARG002 - most look at who they are
+        """The places of those chosen among so many, if who they are does not matter; None if it does."""
+        return None
+
+    def observe(self, jobs: Jobs, scalars: Scalars) -> None:  # noqa: B027 - most do not learn
+        """Learns of the jobs that ended since the last call, and of what training reported of them."""
 
 
 class SelectorParams(Component):
@@ -36,10 +57,12 @@ class SelectorParams(Component):
         """Refuses, before the run, a plan that it cannot serve; raises a ``UserError``."""
 
 
-def scalar(jobs: Jobs, scalars: Scalars, name: str) -> Floats:
-    """A scalar of each job, (n,); NaN where training reported none."""
+def reported(jobs: Jobs, scalars: Scalars, name: str) -> tuple[Jobs, Floats]:
+    """The jobs of which training reported a scalar, and its values."""
     values = (scalars.get(job, {}).get(name, np.nan) for job in jobs["job"].tolist())
-    return np.fromiter(values, dtype=np.float64, count=len(jobs))
+    found = np.fromiter(values, dtype=np.float64, count=len(jobs))
+    known = ~np.isnan(found)
+    return jobs[known], found[known]
 
 
 def chooses(prices: Prices) -> bool:

@@ -47,7 +47,7 @@ from pydantic import Field
 from edgefl.core import draws
 from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.params import NonNegative
-from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, chooses, round_s, scalar
+from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, chooses, reported, round_s
 from edgefl.world.world import World
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -125,10 +125,9 @@ class Oort(Selector):
         took = jobs["arrived_s"] - jobs["dispatched_s"]
         arrived = np.isfinite(took)
         self._duration_s[clients[arrived]] = took[arrived]
-        loss = scalar(jobs, scalars, "loss_rms")
-        known = ~np.isnan(loss)
-        self._loss[clients[known]] = loss[known]
-        self._achieve(rounds[known], self._samples[clients[known]] * loss[known])
+        jobs, loss = reported(jobs, scalars, "loss_rms")
+        self._loss[jobs["client"]] = loss
+        self._achieve(np.maximum(jobs["round"], 0) + 1, self._samples[jobs["client"]] * loss)
 
     @property
     def epsilon(self) -> float:

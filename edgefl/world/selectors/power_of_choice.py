@@ -16,7 +16,7 @@ from pydantic import Field
 
 from edgefl.core import draws
 from edgefl.core.arrays import Ints
-from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, scalar
+from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, reported
 from edgefl.world.world import World
 
 
@@ -49,6 +49,5 @@ class _PowerOfChoice(Selector):
         return np.sort(drawn[by_loss[:count]])
 
     def observe(self, jobs: Jobs, scalars: Scalars) -> None:
-        loss = scalar(jobs, scalars, "loss")
-        known = ~np.isnan(loss)
-        self._loss[jobs["client"][known]] = loss[known]
+        jobs, loss = reported(jobs, scalars, "loss")
+        self._loss[jobs["client"]] = loss

@@ -26,6 +26,9 @@ class _Random(Selector):
         self._selections = 0
 
     def select(self, count: int, candidates: Ints) -> Ints:
+        return candidates[self.places(count, len(candidates))]
+
+    def places(self, count: int, candidates: int) -> Ints:
         root, round_ = self._world.plan.scenario.seed, self._world.round
         if round_ == self._round:
             rng = seeds.generator(root, "another cohort", nth=self._selections)
@@ -35,9 +38,6 @@ class _Random(Selector):
         self._selections += 1
         if count == 1:
             # What choice draws then, in half the time: asynchronous policies ask one client at a time.
-            places = np.array([rng.integers(len(candidates))])
-        else:
-            # Without shuffling, NumPy takes as long as there are clients to choose, not candidates.
-            places = rng.choice(len(candidates), count, replace=False, shuffle=False)
-        chosen: Ints = candidates[np.sort(places)]
-        return chosen
+            return np.array([rng.integers(candidates)])
+        # Without shuffling, NumPy takes as long as there are clients to choose, not candidates.
+        return np.sort(rng.choice(candidates, count, replace=False, shuffle=False))

@@ -29,7 +29,7 @@ from edgefl.core import seeds
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.errors import ScenarioError
 from edgefl.core.plan import Plan
-from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, lowest, round_s, scalar
+from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, lowest, reported, round_s
 from edgefl.world.world import World
 
 
@@ -85,9 +85,8 @@ class Tiers(Selector):
         return lowest(rank + self._draws.next(candidates), candidates, count)
 
     def observe(self, jobs: Jobs, scalars: Scalars) -> None:
-        loss = scalar(jobs, scalars, "loss")
-        known = ~np.isnan(loss)
-        self._loss[jobs["client"][known]] = loss[known]
+        jobs, loss = reported(jobs, scalars, "loss")
+        self._loss[jobs["client"]] = loss
 
     def _profiled(self) -> Ints:
         """Each client's tier, 0 the fastest."""

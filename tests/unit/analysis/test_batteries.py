@@ -10,7 +10,7 @@ from plans import plan, prices, told
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import BatteryUse, usage
 from edgefl.core.cost import Trace, Work
-from edgefl.store import Store
+from edgefl.store.writer import Store
 
 PHONES = "fleet={members: [{device: pixel-6, link: 4g}]}"
 NOTHING = Trace("", {}, {}, Work(), (), Work(), {})

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from plans import plan, prices, told_all
-from tails import CASES, PLAN, TAIL_W
 
 from edgefl.analysis.bills import Amount, BilledUntil
 from edgefl.analysis.carbon import J_PER_KWH, Intensities, bill, dealt, sums_of
@@ -16,8 +15,10 @@ from edgefl.analysis.repricing import Repriced
 from edgefl.analysis.run import Run
 from edgefl.core.cost import Trace, Work
 from edgefl.core.draws import key, uniforms
+from edgefl.core.event import Kind
 from edgefl.planning.carbon import Carbon, completed
-from edgefl.store import Store
+from edgefl.store.writer import Store
+from edgefl.world.world import World
 
 # Hour h has h g/kWh.
 RAMP = {"g_per_kwh": [*range(24)], "source": "test"}
@@ -185,18 +186,58 @@ class Seconds:
         return (start_s + end_s) / 2 * J_PER_KWH + 0 * region
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_tail_emits_when_it_is_drawn(case):
+TAIL_W = 4
+# A job has 1 s of download, 8 s of work and 1 s of upload; each transfer has a tail of 10 s.
+TAILED = plan([prices("train", 1, down_s=1, compute_s=8, up_s=1, tail_w=TAIL_W, tail_s=10)])
+
+
+def tailed(jobs, end_s):
+    """The rows of jobs and of settled tails; a job is dispatched and given up, None for once it arrived."""
+    rows, tails = [], []
+    world = World(TAILED, lambda _: None, rows.append, settled=tails.append)
+    for start_s, until_s in jobs:
+        world.env.run(until=start_s)
+        given = world.dispatch("train", 0)
+        over_s = start_s + 10 if until_s is None else until_s
+        if over_s > start_s:
+            world.env.run(until=over_s)
+        world.env.run(world.discard(given, Kind.LATE if until_s is None else Kind.LOST))
+    world.env.run(until=end_s)
+    world.close()
+    return np.concatenate(rows), np.concatenate(tails)
+
+
+ONE = (1, None)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "end_s", "drawn"),
+    [
+        # The upload ends at 11 s, and its tail at 21 s; or at the run's end.
+        ([ONE], 30, [(2, 10), (11, 21)]),
+        ([ONE], 14, [(2, 10), (11, 14)]),
+        # The next download ends it after 3 s; or it has run out by then.
+        ([ONE, (14, None)], 24.5, [(2, 10), (11, 14), (15, 23), (24, 24.5)]),
+        ([ONE, (40, None)], 50.5, [(2, 10), (11, 21), (41, 49), (50, 50.5)]),
+        # Broken off half-way through the download: the tail lasts from then until the next one, 1.5 s later.
+        ([(1, 1.5), (3, None)], 13.5, [(1.5, 3), (4, 12), (13, 13.5)]),
+        # Between work and upload: since the end of the download, 8 s before, and 1 s more.
+        ([(1, 10), (11, None)], 21.5, [(2, 11), (12, 20), (21, 21.5)]),
+        # Given up at once: the second job transfers nothing; the third, or the end, ends the first's tail.
+        ([ONE, (12, 12), (13, None)], 23.5, [(2, 10), (11, 13), (14, 22), (23, 23.5)]),
+        ([ONE, (12, 12)], 13, [(2, 10), (11, 13)]),
+    ],
+)
+def test_a_tail_emits_when_it_is_drawn(jobs, end_s, drawn):
     """After the transfer that it follows, whichever job is charged with it, and until it is over."""
-    rows, tails, _ = case.told()
-    times = [0.0, *(until_s for _, until_s in case.drawn), math.inf]
-    with reading(PLAN, {"regions": {"x": FLAT}}, told=(rows, tails)) as reader:
+    times = [0.0, *(until_s for _, until_s in drawn), math.inf]
+    with reading(TAILED, {"regions": {"x": FLAT}}, told=tailed(jobs, end_s)) as reader:
         run, region = Run(reader), np.zeros(1, dtype=np.int64)
-        corner = Repriced(run.repriced, PLAN.prices, PLAN.prices, blind=False)
-        sums = sums_of(run, [corner.by_job(case.end_s)], region, Seconds(), times)
+        corner = Repriced(run.repriced, TAILED.prices, TAILED.prices, blind=False)
+        sums = sums_of(run, [corner.by_job(end_s)], region, Seconds(), times)
     for t_s, each in zip(times, sums, strict=True):
-        drawn = [(since_s, until_s) for since_s, until_s in case.drawn if until_s <= t_s]
-        expected = sum(TAIL_W * (until_s - since_s) * (since_s + until_s) / 2 for since_s, until_s in drawn)
+        over = [(since_s, until_s) for since_s, until_s in drawn if until_s <= t_s]
+        expected = sum(TAIL_W * (until_s - since_s) * (since_s + until_s) / 2 for since_s, until_s in over)
         assert [one.devices_g for one in each] == [pytest.approx([expected])] * 2
 
 

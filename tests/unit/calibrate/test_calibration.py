@@ -8,7 +8,7 @@ from edgefl.calibrate.energy import EnergySpan
 from edgefl.calibrate.measure import Calls
 from edgefl.calibrate.suites import methods
 from edgefl.calibrate.workloads import FIT, HELD_OUT, export
-from edgefl.core.devices import Roofline
+from edgefl.core.devices.roofline import Roofline
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device
 

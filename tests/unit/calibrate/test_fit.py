@@ -9,7 +9,7 @@ from plans import device, sourced
 from edgefl.calibrate import suites
 from edgefl.calibrate.fit import TimedWork, fit
 from edgefl.calibrate.workloads import FIT
-from edgefl.core.devices import Roofline
+from edgefl.core.devices.roofline import Roofline
 from edgefl.core.yamls import RESOLVED
 
 BANDWIDTH = 12e9
@@ -77,3 +77,8 @@ def test_what_the_fit_cannot_know_or_may_not_exceed(works):
     forward = [one for one in timings(works) if not one.work.backwards]
     assert fit(forward, BANDWIDTH).backward_s == 0
     assert fit(timings(works), BANDWIDTH, most_dense=20e9).dense == pytest.approx(20e9, rel=1e-3)
+
+
+def test_one_network_of_inference_is_held_out(tmp_path):
+    names = [one.name for one in suites.inferences(tmp_path) if one.use == suites.HELD_OUT]
+    assert names == [f"{suites.INFERENCE}spherefed-convnet, batch {batch}" for batch in (1, 8)]

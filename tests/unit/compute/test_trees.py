@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 import pytest
 import torch
@@ -48,3 +49,16 @@ def test_if_the_folder_is_full_nothing_stays(tmp_path, monkeypatch):
     assert str(tmp_path.parent) in caught.value.where
     assert "fewer workers" in caught.value.hint
     assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_of_dead_processes_are_removed(tmp_path, monkeypatch):
+    """In shared memory, by the next run; those of processes that live stay."""
+    monkeypatch.setattr(trees, "_SHARED_MEMORY", tmp_path)
+    monkeypatch.setattr(trees, "_FREE_BYTES", 0)
+    with monkeypatch.context() as patch:
+        # No process's number is so high.
+        patch.setattr(os, "getpid", lambda: 2**22 + 1)
+        left = Files.fresh(0).folder
+    here = [Files.fresh(0).folder for _ in range(2)]
+    assert left not in here
+    assert set(tmp_path.iterdir()) == set(here)

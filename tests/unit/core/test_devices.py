@@ -8,8 +8,9 @@ from plans import link as plain_link
 from plans import sourced as number
 
 from edgefl.core.catalogue import find
-from edgefl.core.corners import Corner, at_corner
-from edgefl.core.devices import Battery, Power, Roofline, Throttling
+from edgefl.core.corners import at_corners
+from edgefl.core.devices import Battery, Power, Throttling
+from edgefl.core.devices.roofline import Roofline
 from edgefl.core.errors import UserError
 from edgefl.core.link import Radio
 from edgefl.core.notes import note
@@ -74,19 +75,18 @@ def test_corners_are_cheap_where_capacities_are_high_and_overheads_low():
         active={"high": "15 W", **AT},
     )
     assert own.power.active.value is None
-    cheap, costly = at_corner(own, Corner.CHEAP), at_corner(own, Corner.COSTLY)
+    cheap, costly = at_corners(own)
     assert (cheap.memory_bandwidth.value, costly.memory_bandwidth.value) == (4e9, 1e9)
     assert (cheap.launch_overhead.value, costly.launch_overhead.value) == (0.02, 0.04)
     assert (cheap.power.active.value, costly.power.active.value) == (0.0, 15.0)
     for one in (own, pi(memory_bandwidth=UNKNOWN, active=UNKNOWN)):
-        for corner in Corner:
-            for _, found in sourced(at_corner(one, corner)):
+        for end in at_corners(one):
+            for _, found in sourced(end):
                 assert not found.is_interval
                 assert (found.value is None) == (found.status == "unknown")
-    unknown = pi(memory_bandwidth=UNKNOWN, active=UNKNOWN)
-    assert at_corner(unknown, Corner.CHEAP).memory_bandwidth.value is None
-    assert at_corner(unknown, Corner.CHEAP).power.active.value == 0.0
-    assert at_corner(unknown, Corner.COSTLY).power.active.value is None
+    cheap, costly = at_corners(pi(memory_bandwidth=UNKNOWN, active=UNKNOWN))
+    assert (cheap.memory_bandwidth.value, cheap.power.active.value) == (None, 0.0)
+    assert costly.power.active.value is None
     # Seconds cost more, but those of a lifetime, over which a making is spread, less.
     assert Making.model_fields["lifetime"].annotation.costs() is Costs.LESS
 

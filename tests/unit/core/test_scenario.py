@@ -128,11 +128,6 @@ def test_a_wrong_override_is_placed_on_the_command_line(override, what, where):
             "the most is 10,000",
             "s.yaml:7, key 'sweep'",
         ),
-        (
-            f"notes: {[1] * 9000}\nsweep: {{seed: {list(range(2000))}}}\n",
-            "2,000 runs with 9,0",
-            "s.yaml:8, key 'sweep'",
-        ),
     ],
 )
 def test_a_mistake_in_the_file_has_its_line_under_overrides(text, what, where):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from edgefl.core.errors import RunError
-from edgefl.core.user_code import (
-    Terminated,
-    explained,
-    is_users,
-    user_code,
-)
+from edgefl.core.user_code import Terminated, as_run_error, explained, is_users, user_code
 
 
 @pytest.fixture
@@ -46,6 +43,23 @@ def test_requests_to_stop_and_our_own_errors_are_nobodys(mine, stop):
     with pytest.raises(type(error)) as caught, user_code():
         names["step"]()
     assert str(caught.value) == str(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"),
+        RuntimeError("can't start new thread"),
+    ],
+)
+def test_a_machine_without_room_is_no_mistake_of_ours(error):
+    told = str(as_run_error(error))
+    assert told.startswith(f"no more memory or threads: {type(error).__name__}")
+    assert "engine.workers" in told
+    assert "report" not in told
 
 
 def test_installed_packages_are_not_the_users_wherever_they_are(monkeypatch):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
-from edgefl.core.users import COLUMNS, Named, Users
+from edgefl.core.users import Named, Users, UserTable
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.planning.dealing import dealt, dealt_users, kinds
@@ -55,7 +55,7 @@ def test_a_table_is_known_by_its_content(own):
     one = Users(file=str(own("users.csv", TABLE)))
     assert one.model_dump() == {"rows": KEPT, "dealt": "together"}
     assert Users.model_validate(one.model_dump()) == one == Users(file=str(own("other.csv", KEPT + "\n")))
-    assert (one.count, one.table().columns) == (3, COLUMNS)
+    assert (one.count, one.table().columns) == (3, UserTable._fields)
     first, *rows = KEPT.splitlines()
     assert Users(file=str(own("third.csv", "\n".join([first, *rows[::-1]])))) != one
 

@@ -3,18 +3,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from batches import batches
 
 from edgefl.core.errors import DataError
 from edgefl.core.seeds import derive
 from edgefl.core.steps import Passes, step_sequence
 from edgefl.data import Arrays, Spec
 from edgefl.data.augmentations import shift
-from edgefl.data.batching import batches, normalised
+from edgefl.data.batching import normalised
 from edgefl.data.federation import federate
 from edgefl.data.partitions import iid
 from edgefl.protocol.values import Phase
 
-SPEC = Spec("toy", (2, 3, 3), 2, 18, 4, ("a", "b"), (0.5, 0.25), (0.25, 0.5))
+SPEC = Spec("toy", (2, 3, 3), 18, 4, ("a", "b"), (0.5, 0.25), (0.25, 0.5))
 SHIFT = shift.Params(pixels=1).augment
 GOLDEN = 0x9E3779B97F4A7C15
 
@@ -50,7 +51,7 @@ def test_plain_batches_are_the_clients_images_in_order():
 
 def test_images_lie_channels_last():
     """Those of one channel, too: how a batch lies decides which convolution is taken, and its last bits."""
-    spec = Spec("grey", (1, 4, 3), 2, 6, 2, ("a", "b"), (0.5,), (0.25,))
+    spec = Spec("grey", (1, 4, 3), 6, 2, ("a", "b"), (0.5,), (0.25,))
     x, y = np.zeros((6, *spec.shape), dtype=np.uint8), np.arange(6) % 2
     federation = federate(spec, Arrays(x, y, x[:2], y[:2]), iid.Params().split, 1, seed=0)
     assert next(batches(federation, 0, _phase(), 4, 0)).x.stride() == (12, 1, 3, 1)

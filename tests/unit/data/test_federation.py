@@ -9,7 +9,7 @@ from edgefl.data.dataset import evenly
 from edgefl.data.federation import federate
 from edgefl.data.partitions import by_user, classes_per_client, iid
 
-SPEC = Spec("toy", (1, 2, 2), 2, 40, 10, ("a", "b"), (0.5,), (0.25,))
+SPEC = Spec("toy", (1, 2, 2), 40, 10, ("a", "b"), (0.5,), (0.25,))
 IID = iid.Params().split
 ONE_CLASS = classes_per_client.Params(k=1).split
 HALVES = [np.arange(0, 20), np.arange(20, 40)]
@@ -66,7 +66,7 @@ def test_personal_tests_at_the_edges():
     assert [(len(one), one.dtype) for one in empty] == [(0, np.int64)] * 20
     lacking = replace(_toy(), test_y=np.zeros(10, dtype=np.int64))
     assert len(federate(SPEC, lacking, IID, 1, seed=0).test_parts[0]) == 6
-    spec = Spec("toy", (1, 2, 2), 1, 100, 50, ("a",), (0.5,), (0.25,))
+    spec = Spec("toy", (1, 2, 2), 100, 50, ("a",), (0.5,), (0.25,))
     assert len(federate(spec, None, IID, 1, seed=0, personal_test=0.29).test_parts[0]) == 29
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from edgefl.core.errors import DataError
-from edgefl.data import Arrays, image_cache
-from edgefl.data.image_cache import decoded_once
+from edgefl.data import Arrays, decoded_once, images
 
 
 class Counted:
@@ -143,7 +142,7 @@ def test_an_unwritable_cache_is_not_used(counted, cache, name):
 
 def test_a_write_that_fails_leaves_nothing(counted, cache, monkeypatch):
     """No half entry, no temporary folder."""
-    monkeypatch.setattr(image_cache.np, "savez", Mock(side_effect=OSError(28, "No space left on device")))
+    monkeypatch.setattr(images.np, "savez", Mock(side_effect=OSError(28, "No space left on device")))
     counted.found()
     assert _entries(cache) == []
 

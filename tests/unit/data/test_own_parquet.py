@@ -9,8 +9,8 @@ import pytest
 from image_files import encoded, image
 
 from edgefl.core.errors import DataError
-from edgefl.data.pictures import image_parquet
 from edgefl.data.sources import parquet
+from edgefl.data.sources.parquet import image_parquet
 
 
 def _write(path, levels, labels, names=None, column="label"):

@@ -5,16 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from batches import batches
 
 from edgefl.core.steps import Passes
 from edgefl.data import Arrays, Spec
 from edgefl.data.augmentations import shift
-from edgefl.data.batching import Together, batches, prepared
+from edgefl.data.batching import Together, prepared
 from edgefl.data.federation import federate
 from edgefl.data.partitions import iid
 from edgefl.protocol import Phase
 
-SPEC = Spec("toy", (2, 3, 3), 2, 40, 10, ("a", "b"), (0.5, 0.25), (0.25, 0.5))
+SPEC = Spec("toy", (2, 3, 3), 40, 10, ("a", "b"), (0.5, 0.25), (0.25, 0.5))
 IID = iid.Params().split
 SHIFT = shift.Params(pixels=1).augment
 NINE = Passes(epochs=2, samples=9)

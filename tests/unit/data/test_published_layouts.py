@@ -11,7 +11,6 @@ from test_readers import _idx
 
 from edgefl.core import catalogue
 from edgefl.core.errors import DataError
-from edgefl.data import channels_last
 from edgefl.data.batching import normalised
 from edgefl.data.federation import federate
 from edgefl.data.sources import cifar10
@@ -144,7 +143,7 @@ def test_uci_hars_signals_are_not_scaled(har):
     assert found.train_y.tolist() == [0, 1, 2, 3, 4, 5] * 2
     assert found.train_users.tolist() == [0] * 4 + [1] * 4 + [2] * 4
     assert spec.mean == pytest.approx(found.train_x.mean((0, 2, 3), dtype=np.float64))
-    federation = federate(spec, channels_last(found), lambda *_: [np.arange(12)], 1, seed=0)
+    federation = federate(spec, found, lambda *_: [np.arange(12)], 1, seed=0)
     x = normalised(federation, np.arange(12), "train")
     assert x.mean((0, 2, 3)).abs().max() < 1e-3
     assert x.std((0, 2, 3), correction=0).numpy() == pytest.approx(1, abs=1e-3)

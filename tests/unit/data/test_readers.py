@@ -17,11 +17,11 @@ from PIL import Image
 
 from edgefl.core.errors import DataError, UserError
 from edgefl.data import Spec
-from edgefl.data.readers import read
+from edgefl.data.readers import known
 from edgefl.protocol.vision import torchvision
 
-GREY = Spec("mnist", (1, 28, 28), 3, 6, 3, ("zero", "one", "two"), (0.1,), (0.3,))
-COLOUR = Spec("cifar10", (3, 32, 32), 3, 6, 3, ("cat", "dog", "T-shirt/top"), (0.5,) * 3, (0.2,) * 3)
+GREY = Spec("mnist", (1, 28, 28), 6, 3, ("zero", "one", "two"), (0.1,), (0.3,))
+COLOUR = Spec("cifar10", (3, 32, 32), 6, 3, ("cat", "dog", "T-shirt/top"), (0.5,) * 3, (0.2,) * 3)
 TRAIN_Y = np.array([2, 1, 0, 0, 1, 2])
 TEST_Y = np.array([1, 0, 2])
 
@@ -71,7 +71,7 @@ def _write_parquets(folder, train_x, train_y=TRAIN_Y, test_x=None):
 
 def read_as(spec, folder, dataset, *, download):
     """The dataset, by torchvision's class or one derived from it."""
-    return read(spec, dataset.__name__, folder, download=download, make=dataset)
+    return known(spec, dataset.__name__, dataset).read(folder, download=download)[1]
 
 
 def _mnist():
@@ -141,7 +141,7 @@ def test_what_is_wrong_with_parquet(tmp_path):
 
     train_x = _images(COLOUR, 6, 0)
     _write_parquet(tmp_path / "train.parquet", train_x, TRAIN_Y)
-    assert "no test*.parquet" in refused()
+    assert "train*.parquet and test*.parquet" in refused()
     for part in ("train", "test"):
         pq.write_table(pa.table({"text": ["a"], "label": [0]}), tmp_path / f"{part}.parquet")
     assert "text, label" in refused()
@@ -243,7 +243,7 @@ def test_a_download_is_checked(served, tmp_path):
     dataset = _served_mnist(folder, address, _images(GREY, 6, 0), _images(GREY, 3, 1))
     for name in ("data", "other", "absent"):
         (tmp_path / name).mkdir()
-    more = replace(GREY, classes=4, class_names=(*GREY.class_names, "three"))
+    more = replace(GREY, class_names=(*GREY.class_names, "three"))
     assert "mnist has 4" in _refused(more, tmp_path / "data", dataset, download=True)
     (folder / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"something else"))
     message = _refused(GREY, tmp_path / "other", dataset, download=True)

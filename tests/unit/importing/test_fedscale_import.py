@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from imported import BEHAVIOR, CAPACITY, fleet, pickled, record, rows
 
 from edgefl.core.errors import UserError
-from edgefl.importing import import_traces
+from edgefl.importing import classes, import_traces
 from edgefl.importing.fedscale import read
-from edgefl.importing.profile import classes
 
 
 def test_capacity_is_a_relative_speed(tmp_path, monkeypatch):

@@ -24,7 +24,7 @@ def test_a_spreadsheet_of_links(tmp_path, monkeypatch):
     assert len(read_back.links) == 2
     assert {one.down.status for one in links} == {"derived"}
     assert {one.radio.status for one in links} == {"assumed"}
-    assert done.dropped == ("column 'colour'", "the names of users")
+    assert done.dropped == ("column 'user'", "column 'colour'")
 
 
 def test_intervals_are_those_of_their_numbers(tmp_path, monkeypatch):

@@ -117,7 +117,7 @@ def test_clients_first_weights(tmp_path):
     """What a client that has not trained yet keeps: all clients' the same, or each its own; reproducible."""
     for first, alike in (("alike", True), ("own", False)):
         given = planned(tmp_path, method="local", first=first)
-        one, other = (Context(given, States(None, 0)) for _ in range(2))
+        one, other = (Context(given, States()) for _ in range(2))
         weights = [one.state(client)["head"]["weight"] for client in range(2)]
         assert torch.equal(*weights) == alike
         assert torch.equal(weights[1], other.state(1)["head"]["weight"])

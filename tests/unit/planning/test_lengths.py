@@ -14,8 +14,8 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.group import drafts
 from edgefl.runs.task_builder import packed, rebuilt
-from edgefl.store import read
 from edgefl.store.plans import read_plan
+from edgefl.store.reader import read
 
 SCENARIO = {
     "task": {**SKEWED, "clients": 24},

@@ -13,7 +13,7 @@ from edgefl.compute.measured import MeasuredExchange
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.host import machine_title
-from edgefl.core.price import Energy
+from edgefl.core.price import ENERGIES
 from edgefl.core.units import show_bytes
 from edgefl.planning.costs import MARGIN, of
 from edgefl.planning.fleets import dtype_of
@@ -77,7 +77,7 @@ def test_parts_and_passes_hold_the_same_work():
     for row in rows:
         bounds = (row[f"{what}_bound_s"] for what in ("compute", "memory", "launch"))
         assert math.isclose(sum(bounds), row["work_s"])
-        assert math.isclose(sum(row[name] for name in Energy._fields), row["joules"])
+        assert math.isclose(sum(row[name] for name in ENERGIES), row["joules"])
 
 
 @pytest.mark.nightly

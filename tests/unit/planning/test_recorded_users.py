@@ -13,7 +13,8 @@ from edgefl.core.errors import UserError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.group import drafts
-from edgefl.store import read, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import read
 
 USERS = ["raspberry-pi-4b,wifi-pi4,2", "laptop-cpu,ethernet,0", "laptop-cpu,wifi-pi5,1"]
 ROWS = "\n".join(["device,link,availability", *USERS])

@@ -12,7 +12,8 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.dry import dry_run
 from edgefl.runs.group import drafts, run
-from edgefl.store import read, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import read
 
 SCENARIO = {
     "name": "many",

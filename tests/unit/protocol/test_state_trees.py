@@ -7,14 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.protocol import (
-    flatten,
-    leaves,
-    rebuild,
-    tree_map,
-    unflatten,
-    weighted_mean,
-)
+from edgefl.protocol import flatten, leaves, rebuild, tree_map, weighted_mean
+from edgefl.protocol.trees import unflatten
 
 KEYS = st.text("ab.-", min_size=1, max_size=3)
 TREES = st.recursive(

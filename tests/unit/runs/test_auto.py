@@ -18,7 +18,7 @@ from edgefl.runs import auto
 from edgefl.runs.context import Context
 from edgefl.runs.group import drafts
 from edgefl.runs.states import States
-from edgefl.store import read
+from edgefl.store.reader import read
 from edgefl.trackers import Callbacks
 
 SCENARIO = {

@@ -6,7 +6,7 @@ import pytest
 from commands import run_command
 
 import edgefl
-from edgefl.store import read
+from edgefl.store.reader import read
 
 SCENARIO = ["quickstart", "--set", "sweep=null", "--set", "server.rounds=1"]
 
@@ -21,7 +21,7 @@ def test_link_replaces_the_links_of_all_members(tmp_path, capsys):
     status, _, _ = run_command(capsys, "run", *SCENARIO, *options)
     assert (status, links(tmp_path / "1")) == (0, {"3g"})
     with read(tmp_path / "1") as reader:
-        resolved = reader.resolved()["fleet"]
+        resolved = reader.document.data["fleet"]
     assert "link" not in resolved
     assert {member["link"] for member in resolved["members"]} == {"3g"}
     sweep = {"sweep": {"fleet.link": ["3g", "wifi-pi4"]}, "server.rounds": 1}

@@ -7,7 +7,7 @@ import torch
 
 from edgefl.protocol import leaves
 from edgefl.runs.states import States
-from edgefl.store import state_file
+from edgefl.store.checkpoints import state_file
 
 SIZE = 40  # bytes of ``_tree``'s tensors
 MAPS = Path("/proc/self/maps")
@@ -34,7 +34,7 @@ def test_nothing_is_written_within_the_budget(tmp_path):
     states.put(3, 13, _tree(3))
     assert states.held_bytes == 3 * SIZE
     (file,) = tmp_path.iterdir()
-    assert states.path(1) == file == tmp_path / state_file(11)
+    assert file == tmp_path / state_file(11)
     before = file.stat()
     with states.saving() as changed:
         assert {client: job for client, (job, _) in changed.items()} == {0: 10, 1: 11, 2: 12, 3: 13}
@@ -44,11 +44,6 @@ def test_nothing_is_written_within_the_budget(tmp_path):
     assert [int(states.get(client)["count"]) for client in range(4)] == [0, 1, 2, 3]
     assert states.held_bytes <= 3 * SIZE
     assert (states.get(4), states.clients()) == (None, [0, 1, 2, 3])
-
-
-def test_without_a_folder_everything_stays_in_memory():
-    states = _filled(None, 3, 0)
-    assert (states.held_bytes, states.path(0), states.path(3)) == (3 * SIZE, None, None)
 
 
 @pytest.mark.skipif(not MAPS.exists(), reason="only Linux lists a process's mappings")

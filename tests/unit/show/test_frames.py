@@ -14,7 +14,8 @@ from damage import rewritten
 from pyarrow import parquet
 
 from edgefl.show.frames import sources, to_arrow, to_csv, to_pandas
-from edgefl.store import COLUMNS, TABLES, read
+from edgefl.store.reader import read
+from edgefl.store.schema import COLUMNS, TABLES
 
 ARROW = {"INTEGER": pa.int64(), "REAL": pa.float64(), "TEXT": pa.string()}
 

@@ -18,7 +18,7 @@ from edgefl.show.page.build import page as made
 from edgefl.show.page.records import Read, setting
 from edgefl.show.page.sections import partition, verdict
 from edgefl.show.page.sections.verdict import verdicts
-from edgefl.store import read
+from edgefl.store.reader import read
 
 
 def ran(out, **settings):
@@ -144,7 +144,7 @@ def test_provenance_is_the_runs_own(page, run):
     section = page.sections["provenance"]
     ((name, event_hash, how, machine),) = [[cell.text for cell in row] for row in section.tables[0].rows]
     with read(run.folder) as reader:
-        resolved, host = reader.resolved(), reader.host()
+        resolved, host = reader.document.data, reader.host()
     scenario = section.texts[f"Resolved scenario of {name}"]
     assert Document.parse(scenario, "scenario").data == resolved["scenario"]
     assert (event_hash, how) == (page.told.runs[0].summary.event_hash, "in one go")

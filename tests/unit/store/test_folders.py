@@ -15,9 +15,11 @@ from damage import status_of
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.protocol import write_tree
-from edgefl.store import Store, claimed, is_locked, is_run, locked, read
 from edgefl.store import reader as reader_module
+from edgefl.store.folders import claimed, is_run
+from edgefl.store.locks import is_locked, locked
+from edgefl.store.reader import read
+from edgefl.store.writer import Store
 
 
 class _Bad(Exception):  # noqa: N818 - no error of the package's
@@ -65,7 +67,6 @@ def test_a_second_command_is_refused(tmp_path, made):
         error = _refused(out, claimed, name="name")
         assert error.hint == "choose another --out"
         (out / "result").touch()
-        _refused(out, claimed, "is not empty", name="name")
     _refused(out, claimed, "is not empty", name="name")
     assert _left(tmp_path) == ["run", "run/result"]
     (tmp_path / "link").symlink_to("nowhere")
@@ -117,7 +118,7 @@ def test_a_command_that_was_quicker_is_seen(tmp_path, monkeypatch):
 _KILLED = """
 import os, subprocess, sys, time
 from pathlib import Path
-from edgefl.store import locked
+from edgefl.store.locks import locked
 
 with locked(Path(sys.argv[1])):
     subprocess.Popen(["cat"], close_fds=False, stdout=subprocess.DEVNULL)
@@ -205,21 +206,22 @@ def test_a_run_that_could_not_be_made_leaves_what_others_wrote(tmp_path):
     """Its own files go, and its directory unless something else came into it meanwhile."""
     for name, left in (("one", []), ("two", ["two", "two/notes.txt", "two/versions", "two/versions/mine"])):
         folder = tmp_path / name
-        store = Store.create(folder, write_tree)
-        for own in ("plan.yaml", "run.sqlite.tmp-journal", "states/00000001.safetensors"):
-            (folder / own).touch()
-        for other in left[1:2] + left[3:]:
-            (tmp_path / other).touch()
-        store.abandon()
+        with suppress(_Bad), Store.planned(folder):
+            for own in ("plan.yaml", "run.sqlite.1-1.tmp", "states/00000001.safetensors"):
+                (folder / own).touch()
+            for other in left[1:2] + left[3:]:
+                (tmp_path / other).touch()
+            raise _Bad
         assert _left(tmp_path) == left
 
 
 def test_a_run_that_has_not_begun_is_planned(tmp_path):
     """It has its plan and no rows yet; what has neither is no run."""
-    Store.create(tmp_path / "run", write_tree).commit()
+    with Store.planned(tmp_path / "run"):
+        pass
     assert status_of(tmp_path / "run") == "planned"
     assert not is_run(tmp_path / "run")
-    Store.open(tmp_path / "run", write_tree).abandon()
+    Store.open(tmp_path / "run").abandon()
     assert status_of(tmp_path / "run") == "killed"
     with pytest.raises(UserError, match="is not a run directory"):
         status_of(tmp_path)

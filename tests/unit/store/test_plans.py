@@ -11,10 +11,11 @@ from edgefl.core.clients import NAMED
 from edgefl.core.plan import COLUMNS
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan as planned
-from edgefl.protocol import write_tree
 from edgefl.runs import describing
 from edgefl.runs.group import drafts
-from edgefl.store import Store, read, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import read
+from edgefl.store.writer import Store
 
 # Some cannot train, the energy of others is unknown, and two models share a name.
 SCENARIO = {
@@ -37,10 +38,9 @@ SCENARIO = {
 def written(tmp_path_factory):
     found = planned(drafts(SCENARIO)[0], DataAccess(need="embedded"))
     folder = tmp_path_factory.mktemp("plans") / "run"
-    store = Store.create(folder, write_tree)
-    store.set_meta({"name": "many", "assumed": list(found.plan.assumed)})
-    store.write_plan(found.plan, found.resolved, found.learning.federation.test_samples)
-    store.close("done")
+    with Store.planned(folder) as store:
+        store.set_meta({"name": "many", "assumed": list(found.plan.assumed)})
+        store.write_plan(found.plan, found.resolved, found.learning.federation.test_samples)
     return found.plan, folder
 
 
@@ -84,7 +84,7 @@ def test_a_plan_is_read_back_whole(written):
     for key in (*NAMED, "samples"):
         told = one.clients.samples.tolist() if key == "samples" else _names(one.clients, key)
         assert [row[key] for row in clients] == told
-    assert [row["client"] for row in refusals] == [each.client for each in one.refusals]
+    assert [row["client"] for row in refusals] == np.flatnonzero(~one.clients.admitted).tolist()
 
 
 _SHARED = [1, 2.5]
@@ -106,12 +106,11 @@ def test_a_plan_is_read_by_its_parts_as_it_is_as_a_whole(tmp_path, written, odd)
     """Whatever its texts look like, and whatever its parts have in common; and each time anew."""
     one, _ = written
     resolved = {"scenario": {"notes": odd, "seed": 1}, "fleet": {"notes": odd}, "devices": {"a board": odd}}
-    store = Store.create(tmp_path / "run", write_tree)
-    store.write_plan(one, resolved, [0] * len(one.clients))
-    store.close("done")
+    with Store.planned(tmp_path / "run") as store:
+        store.write_plan(one, resolved, [0] * len(one.clients))
     for _ in range(2):
         with read(tmp_path / "run") as reader:
-            found = reader.resolved()
+            found = reader.document.data
             assert found == resolved
             assert yaml.safe_load((tmp_path / "run" / "plan.yaml").read_text("utf-8")) == resolved
             found["scenario"].clear()

@@ -16,20 +16,11 @@ from edgefl.core.errors import RunError, UserError
 from edgefl.core.files import atomically
 from edgefl.protocol import files as trees_module
 from edgefl.protocol import read_tree, write_tree
-from edgefl.store import (
-    CheckpointPlace,
-    Reader,
-    Saved,
-    SavedFile,
-    Store,
-    is_run,
-    read,
-    read_group,
-    runs_in,
-    state_file,
-    write_group,
-)
 from edgefl.store import reader as reader_module
+from edgefl.store.checkpoints import CheckpointPlace, Saved, SavedFile, state_file
+from edgefl.store.folders import is_run, read_group, runs_in, write_group
+from edgefl.store.reader import Reader, read
+from edgefl.store.writer import Store
 
 
 def _tree(value=0.0):
@@ -60,7 +51,7 @@ def _checkpoint(store, version, states, *, best):
     place = CheckpointPlace(
         needs=version + 1, version=version, evaluated=True, regular=True, round=0, t_s=float(version)
     )
-    store.checkpoint(place, Saved({version: _tree(version)}, saved), best=best)
+    store.checkpoint(place, Saved({version: _tree(version)}, saved, {}, {}), write_tree, best=best)
 
 
 def _same(tree, other):
@@ -71,7 +62,9 @@ def _same(tree, other):
 
 @pytest.fixture
 def store(tmp_path):
-    return Store.create(tmp_path / "run", write_tree)
+    with Store.planned(tmp_path / "run"):
+        pass
+    return Store.open(tmp_path / "run")
 
 
 BARE = torch.arange(3.0)
@@ -195,7 +188,7 @@ FORMAT_99 = "INSERT INTO meta VALUES ('format', '99')"
         (lambda path: path.write_bytes(b"not a database at all" * 99), "cannot be read"),
         (lambda path: _sqlite(path, "CREATE TABLE other (x)"), "cannot be read"),
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
-        (lambda path: _sqlite(path, META, FORMAT_99), "is a run of format 99; this edgefl reads format 16"),
+        (lambda path: _sqlite(path, META, FORMAT_99), "is a run of format 99; this edgefl reads format 17"),
         (lambda path: _sqlite(path, META), "has no format number"),
     ],
 )
@@ -252,8 +245,6 @@ MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5}
 
 
 def test_what_is_read_is_of_one_commit(store):
-    store.commit()
-    store.begin()
     store.add("merges", {**MERGE, "version": 1})
     store.commit()
     with read(store.folder) as reader:

@@ -8,7 +8,7 @@ import numpy as np
 
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch, shared
 from edgefl.show.page.records import Read, Section, Told, once
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 
 # What a picture of clients and classes can show.
 _MOST_CELLS, _MOST_CLIENTS = 50_000, 1000

@@ -17,7 +17,7 @@ from edgefl.planning.recorded import recorded_devices, recorded_fleet
 from edgefl.show.page.frames import shared
 from edgefl.show.page.records import PageTable, Read, Section, TableCell, Told, once, shortened
 from edgefl.show.values import setting_text
-from edgefl.store import event_hash
+from edgefl.store.events import event_hash
 
 # Of ``host.json``; the folder of the data says more of its user than of the figures. It is missing while the
 # run goes on.
@@ -78,7 +78,7 @@ def read(one: Read) -> RunOrigin:
         UserError: its plan is damaged.
     """
     reader = one.run.reader
-    host, fleet, plan = reader.host(), recorded_fleet(reader), reader.resolved()
+    host, fleet, plan = reader.host(), recorded_fleet(reader), reader.document.data
     records = {
         **{f"device {name}": device for name, device in recorded_devices(reader).items()},
         **{f"link {name}": link for name, link in fleet.links.items()},
