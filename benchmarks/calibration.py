@@ -18,7 +18,7 @@ from statistics import median
 from edgefl.calibrate import Calibration, calibrate
 from edgefl.calibrate.record import this_machine
 from edgefl.calibrate.workloads import HELD_OUT
-from edgefl.show.calibration import MethodPrediction, Prediction
+from edgefl.show.validation import MethodPrediction, Prediction
 
 HELD_TO = 0.25
 METHODS_HELD_TO = 0.2

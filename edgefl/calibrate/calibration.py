@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 import time
 from collections.abc import Sequence
@@ -11,20 +12,24 @@ from typing import Any
 
 from edgefl.calibrate import record, suites
 from edgefl.calibrate.fit import STEP_WEIGHT, TimedWork, fit
-from edgefl.calibrate.measure import FULL, Effort, Progress, Session, Timing, TimingPlan, runtime
-from edgefl.calibrate.places import next_step, target
+from edgefl.calibrate.measure import FULL, Effort, Session, Timing, TimingPlan, runtime
 from edgefl.calibrate.power import Meter, Powers
 from edgefl.calibrate.record import Machine, this_machine
 from edgefl.calibrate.suites import COPY
 from edgefl.calibrate.workloads import FIT, ForwardPass, MethodStep
+from edgefl.core import catalogue
 from edgefl.core.devices import Board
 from edgefl.core.devices.roofline import Roofline
+from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call
 from edgefl.core.host import check_threads
+from edgefl.core.outputs import check_free, check_out
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, dump
-from edgefl.show.calibration import MethodPrediction, Prediction
+from edgefl.planning.starting import check_name
+from edgefl.show.answers import Steps, quiet
+from edgefl.show.validation import MethodPrediction, Prediction
 
 _BUSY = 0.9
 
@@ -177,13 +182,13 @@ def calibrate(
     effort: Effort = FULL,
     root: Path = Path("/"),
     run: Caller = call,
-    progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
+    progress: Steps = quiet,
 ) -> Calibration:
     """Measures this machine and writes a device file.
 
     Args:
         out: the file; ``devices/NAME.yaml`` in the first folder of EDGEFL_PATH, or here, by default.
-        power_log: a wattmeter's log, which is read at the end; see ``edgefl.calibrate.wattmeter``. By default
+        power_log: a wattmeter's log, which is read at the end; see ``edgefl.calibrate.power``. By default
             the host's own sensors and counters are read, where it has any.
         powers: as the user read them off a meter, in place of both.
         root: of the file system that has the host's sensors and counters.
@@ -202,3 +207,44 @@ def calibrate(
     path.parent.mkdir(parents=True, exist_ok=True)
     atomically(path, dump(made.numbers).encode())
     return replace(made, file=str(path), next=next_step(path), took_s=time.perf_counter() - start)
+
+
+def target(name: str, out: Path | None, *, force: bool) -> Path:
+    """The file to write.
+
+    Raises:
+        UserError: the name is invalid or taken, the file exists and ``force`` is not given, or it cannot be
+            written.
+    """
+    path = out or next(iter(catalogue.user_folders()), Path()) / "devices" / f"{name}.yaml"
+    # A device has its file's name.
+    for where, text in {"NAME": name, "--out": path.stem}.items():
+        check_name("devices", text, path, where)
+    if out:
+        check_out(out, f"{name}.yaml", force=force, suffixes=(".yaml",))
+    else:
+        check_free(path, force=force)
+    folder = next(one for one in path.absolute().parents if one.exists())
+    try:
+        # Before measurements, which take minutes. Permissions do not tell about read-only and special file
+        # systems, so a file is really written.
+        with tempfile.TemporaryFile(dir=folder):
+            return path
+    except OSError as error:
+        what, where = f"cannot write in {folder}: {error.strerror}", "--out" if out else str(path.parent)
+        raise UserError(what, where=where, hint="choose another --out") from error
+
+
+def next_step(path: Path) -> str:
+    """The command after a device file was written: to price it, or to have it found first."""
+    device, file = path.stem, path.resolve()
+    known = catalogue.entries("devices").get(device)
+    if known is not None and known.path.resolve() == file:
+        return f"edgefl profile quickstart --device {device}"
+    if file.parent.name != "devices":
+        return f"move it to DIR/devices/, and {_export('DIR')}"
+    return _export(shlex.quote(str(file.parent.parent)))
+
+
+def _export(folder: str) -> str:
+    return f"export EDGEFL_PATH={folder}${{EDGEFL_PATH:+:$EDGEFL_PATH}}"

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,21 +66,8 @@ class EnergyLog:
         return float(end_j - start_j) / (end_s - start_s)
 
 
-class EnergySource(Protocol):
-    """Something on the host that tells energy; ``what`` says in words what it measures."""
-
-    what: str
-
-    def joules(self, now_s: float) -> float:
-        """The energy so far, since some moment.
-
-        Raises:
-            OSError, ValueError: it cannot be read.
-        """
-
-
 class Counters:
-    """The energy counters of processor packages (RAPL) in a powercap tree."""
+    """The energy counters of processor packages (RAPL) in a powercap tree, and what they measure."""
 
     what = "the processor's own counter (powercap), without board, memory and power supply"
 
@@ -91,7 +78,11 @@ class Counters:
         self._sum = 0.0
 
     def joules(self, now_s: float) -> float:  # noqa: ARG002 - counters do not need it
-        """A counter that wrapped around goes on from its range's end."""
+        """The energy since the first reading; a counter that wrapped around goes on from its range's end.
+
+        Raises:
+            OSError, ValueError: it cannot be read.
+        """
         for place, package in enumerate(self._packages):
             now = _number(package / "energy_uj")
             change = now - self._last[place]
@@ -115,6 +106,7 @@ class Sensor:
         return float(np.prod([_number(file) for file in self._factors])) * self._scale
 
     def joules(self, now_s: float) -> float:
+        """As of ``Counters``."""
         watts = self._watts()
         if self._before is not None:
             then_s, before = self._before
@@ -132,7 +124,7 @@ def _number(file: Path, default: float | None = None) -> float:
         return default
 
 
-def host_source(root: Path = Path("/")) -> tuple[EnergySource | None, str]:
+def host_source(root: Path = Path("/")) -> tuple[Counters | Sensor | None, str]:
     """What tells this host's energy, the whole board before the processor alone; or None, and why."""
     refused = []
     for sensor in _sensors(root / HWMON):
@@ -178,7 +170,7 @@ def _text(file: Path) -> str:
 
 
 @contextmanager
-def recording(source: EnergySource, every_s: float = _EVERY_S) -> Iterator[EnergyLog]:
+def recording(source: Counters | Sensor, every_s: float = _EVERY_S) -> Iterator[EnergyLog]:
     """Reads a source while it is open; a reading that fails is left out."""
     log, stop = EnergyLog(), Event()
 

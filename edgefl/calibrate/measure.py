@@ -23,6 +23,7 @@ from edgefl.calibrate.workloads import Call, OnnxInference, Operation, Workload,
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.cost import Work
 from edgefl.core.fresh import Caller
+from edgefl.show.answers import Steps
 
 LEAST_CALLS = 4
 # Before the calls that count: code is generated, memory is allocated, caches fill.
@@ -30,8 +31,6 @@ WARM_S = 0.3
 LEAST_WARM = 2
 
 Clock = Callable[[], float]
-Progress = Callable[[str, int, int], None]
-"""(what is next, how much is done, of how much) -> None."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ def runtime(package: str) -> str:
 class Session:
     """The measurements of one calibration, and their progress."""
 
-    def __init__(self, effort: Effort, threads: int, call: Caller, progress: Progress) -> None:
+    def __init__(self, effort: Effort, threads: int, call: Caller, progress: Steps) -> None:
         self.effort = effort
         self.how = Circumstances(threads, effort.repeats, dt.datetime.now(dt.UTC).date().isoformat())
         self._call = call

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import csv
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
-from edgefl.calibrate.energy import LEAST_SAMPLES, EnergyLog, EnergySource, EnergySpan, host_source, recording
+from edgefl.calibrate.energy import (
+    LEAST_SAMPLES,
+    Counters,
+    EnergyLog,
+    EnergySpan,
+    Sensor,
+    host_source,
+    recording,
+)
 from edgefl.calibrate.measure import Session
 from edgefl.calibrate.suites import ALL_THREADS, ONE_CORE
-from edgefl.calibrate.wattmeter import read_log
-from edgefl.core.errors import EdgeflError, UserError
+from edgefl.core.errors import EdgeflError, UserError, short
 from edgefl.core.notes import note
 from edgefl.core.units import parse
-
-
-class Spans(NamedTuple):
-    """When the machine did what."""
-
-    idle: EnergySpan
-    single_core: EnergySpan
-    active: EnergySpan
+from edgefl.core.yamls import text_of
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,10 @@ class Meter:
         if given and log:
             raise UserError("--power-log and --idle exclude each other", where="--power-log")
         self._log, self._given = log, given
-        self._source: EnergySource | None = None
+        self._source: Counters | Sensor | None = None
         self._why = ""
         self._found = EnergyLog()
-        self._spans: Spans | None = None
+        self._spans: Sequence[EnergySpan] = ()
         if given:
             return
         if log is None:
@@ -96,11 +97,6 @@ class Meter:
             read_log(log)
         else:
             note(f"there is no {log} yet: it is read when everything has been measured")
-
-    @property
-    def measures(self) -> bool:
-        """Whether there is anything to measure with."""
-        return self._log is not None or self._source is not None
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -117,21 +113,20 @@ class Meter:
         Raises:
             RunError: a measuring process failed.
         """
-        if not self.measures:
+        if self._log is None and self._source is None:
             return
         seconds, threads = session.effort.power_s, session.how.threads
         start_s = time.time()
         time.sleep(seconds)
         idle = EnergySpan(start_s, time.time())
         session.expect(2)
-        self._spans = Spans(
-            idle, session.worked(ONE_CORE, seconds, 1), session.worked(ALL_THREADS, seconds, threads)
-        )
+        one, every = session.worked(ONE_CORE, seconds, 1), session.worked(ALL_THREADS, seconds, threads)
+        self._spans = idle, one, every
 
     def powers(self) -> Powers:
         if self._given:
             return self._given
-        if self._spans is None:
+        if not self._spans:
             return Powers(why=self._why)
         found, what = self._found, self._source.what if self._source else "the user's wattmeter"
         if self._log is not None:
@@ -143,8 +138,8 @@ class Meter:
         return _powers(found, self._spans, what)
 
 
-def _powers(log: EnergyLog, spans: Spans, what: str) -> Powers:
-    """The mean powers of the spans."""
+def _powers(log: EnergyLog, spans: Sequence[EnergySpan], what: str) -> Powers:
+    """The mean powers at rest, with one core busy, and in training."""
     for doing, span in zip(("at rest", "busy on one core", "busy on all threads"), spans, strict=True):
         if log.watts(span) is None:
             return Powers(
@@ -165,3 +160,78 @@ def _powers(log: EnergyLog, spans: Spans, what: str) -> Powers:
 
 def _clock(time_s: float) -> str:
     return datetime.fromtimestamp(time_s, UTC).strftime("%H:%M:%S UTC")
+
+
+# Four hours of 100 samples a second.
+_MOST_BYTES = 50_000_000
+# More than any machine in one place draws.
+_MOST_WATTS = 1e6
+
+
+def read_log(path: Path) -> EnergyLog:
+    """The energy over time of a wattmeter's log, which the user recorded while a calibration ran.
+
+    A line is a time and watts; a first one that says so may be left out. A time is in seconds since the epoch
+    or in ISO 8601, without an offset from UTC in local time. Its clock must agree with this machine's.
+
+    Raises:
+        UserError: it cannot be read, or a line of it is wrong.
+    """
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path.name} is not a file", where=str(path))
+    lines = csv.reader(text_of(path, _MOST_BYTES).splitlines())
+    times_s: list[float] = []
+    watts: list[float] = []
+    try:
+        for fields in lines:
+            if not any(map(str.strip, fields)) or (lines.line_num == 1 and _is_head(fields)):
+                continue
+            time_s, power = _sample(fields, times_s[-1] if times_s else -math.inf)
+            times_s.append(time_s)
+            watts.append(power)
+    except (ValueError, csv.Error) as error:
+        raise UserError(str(error), where=f"{path}:{lines.line_num}", hint=_FORM) from None
+    if not times_s:
+        raise UserError("there are no samples", where=str(path), hint=_FORM)
+    return EnergyLog.of_power(times_s, watts)
+
+
+_FORM = "each line is a time and watts, such as 2026-11-22T08:00:00Z,3.1 or 1795334400,3.1"
+
+
+def _is_head(fields: list[str]) -> bool:
+    return [field.strip().lower() for field in fields] == ["time", "watts"]
+
+
+def _sample(fields: list[str], after_s: float) -> tuple[float, float]:
+    """A line's time in seconds since the epoch, and its watts.
+
+    Raises:
+        ValueError: they are no such, or the time is not later than ``after_s``.
+    """
+    if len(fields) != 2:  # noqa: PLR2004 - time and watts
+        raise ValueError(f"{short(','.join(fields))!r} must be a time and watts")
+    time_word, power_word = (field.strip() for field in fields)
+    try:
+        power = float(power_word)
+    except ValueError:
+        raise ValueError(f"{short(power_word)!r} must be watts") from None
+    if not 0 <= power <= _MOST_WATTS:
+        raise ValueError(f"{short(power_word)} W must be between 0 and {_MOST_WATTS:,.0f}")
+    time_s = _seconds(time_word)
+    if time_s <= after_s:
+        raise ValueError(f"{short(time_word)!r} is not later than the time before it")
+    return time_s, power
+
+
+def _seconds(word: str) -> float:
+    try:
+        seconds = float(word)
+    except ValueError:
+        try:
+            seconds = datetime.fromisoformat(word).timestamp()
+        except (ValueError, OverflowError, OSError):
+            raise ValueError(f"{short(word)!r} must be seconds since the epoch or an ISO 8601 time") from None
+    if not math.isfinite(seconds):
+        raise ValueError(f"{short(word)!r} must be a finite time")
+    return seconds

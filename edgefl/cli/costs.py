@@ -110,8 +110,8 @@ def calibrate(
     from edgefl.calibrate import FULL, QUICK
     from edgefl.calibrate import calibrate as measure
     from edgefl.calibrate.power import Powers
-    from edgefl.show.calibration import calibration
     from edgefl.show.table import Line
+    from edgefl.show.validation import calibration
 
     def told(label: str, done: int, total: int) -> None:
         steps(label, done, total)

@@ -278,7 +278,7 @@ def compare(
     from edgefl.runs.results import folders_of
     from edgefl.show.compare import Comparison, comparison
     from edgefl.show.formats import latex, markdown, write_csv
-    from edgefl.show.records import records
+    from edgefl.show.frames import records
     from edgefl.show.sensitivity import sensitivity as swept
     from edgefl.show.table import Line
 

@@ -26,7 +26,7 @@ from edgefl.cli.answering import (
 from edgefl.core.errors import UserError
 from edgefl.core.extras import needs
 from edgefl.show.answers import Answer, Steps, quiet, several, unless
-from edgefl.show.texts import cut
+from edgefl.show.table import cut
 
 if TYPE_CHECKING:
     from edgefl.runs.replaying import Fleets, Replay
@@ -141,7 +141,7 @@ def replay(
     from edgefl.runs.group import as_overrides
     from edgefl.runs.replaying import Replayer, each_fleet, fleet_name
     from edgefl.runs.results import folders_of
-    from edgefl.show.replays import NotReplayed
+    from edgefl.show.compare import NotReplayed
     from edgefl.store.folders import runs_in
 
     given = as_overrides(overrides, link=link)
@@ -193,8 +193,7 @@ def report(
     from edgefl.core.units import show_bytes
     from edgefl.runs.results import folders_of
     from edgefl.show.page.build import page
-    from edgefl.show.page.files import SUFFIXES, page_name, write_page
-    from edgefl.show.page.html import html
+    from edgefl.show.page.html import SUFFIXES, page_name, write_page
 
     folders = folders_of(runs)
     name = page_name(folders)
@@ -202,7 +201,7 @@ def report(
     check_out(path, name, force=force, suffixes=SUFFIXES)
     notes: list[str] = []
     steps("reading runs", 0, 1)
-    size = write_page(path, html(page(folders, target, note=notes.append, sensitivity=sensitivity)))
+    size = write_page(path, page(folders, target, note=notes.append, sensitivity=sensitivity))
     lines = [f"saved {path} ({show_bytes(size)})"]
     return Answer(f"report in {path}", {"file": str(path), "bytes": size}, lines=lines, notes=notes)
 

@@ -40,12 +40,11 @@ class Watch(Callbacks):
         if self._folder is None or self._off:
             return
         from edgefl.show.page.build import page
-        from edgefl.show.page.files import write_page
-        from edgefl.show.page.html import html
+        from edgefl.show.page.html import write_page
 
         start_s = time.monotonic()
         try:
-            write_page(self._folder / NAME, html(page([self._folder], live=live, note=lambda _: None)))
+            write_page(self._folder / NAME, page([self._folder], live=live, note=lambda _: None))
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the page, the runs go on
             self._off = True
             self._console.print(

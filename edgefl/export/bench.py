@@ -18,17 +18,15 @@ from edgefl.core.price import Demand
 from edgefl.core.totals import known
 from edgefl.core.units import show_bytes
 from edgefl.export.kernels import INT8, Costed, GraphCost
-from edgefl.export.metadata import origin
-from edgefl.export.model import ExportForm, Graph, ModelFile, read_model
+from edgefl.export.model import ExportForm, Graph, ModelFile, origin, read_model
 from edgefl.export.timing import Measurement, Reference, profile, time_onnx, time_torch
 from edgefl.planning.fleets import named
+from edgefl.show.answers import Steps, quiet
 from edgefl.show.onnx import BenchResult, BoardPrice, MeasuredCalls, OperatorTime, Predicted
 from edgefl.store.folders import is_run
 from edgefl.store.reader import read
 
 SLOWEST = 10
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -58,11 +56,9 @@ def bench(
     path: Path,
     options: BenchOptions = BenchOptions(),
     call: fresh.Caller = fresh.call,
-    progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
+    progress: Steps = quiet,
 ) -> BenchResult:
     """Measures an ONNX model here and predicts it for devices.
-
-    ``progress`` is called with (the next measurement, measurements done, measurements in all).
 
     Raises:
         UserError: a name or the file is wrong, or the model cannot be run.
@@ -75,7 +71,14 @@ def bench(
     kernels, quantised = cost.kernels(), cost.quantised
     reference, missing = _reference(model, options.run)
     if options.threads:
-        _check_room(path, sum(cost.memory()))
+        needed_bytes, free_bytes = sum(cost.memory()), psutil.virtual_memory().available
+        if needed_bytes > free_bytes:
+            raise UserError(
+                f"a call of the model needs {show_bytes(needed_bytes)}, and this host has "
+                f"{show_bytes(free_bytes)} free",
+                where=str(path),
+                hint="predict with --device and --predict-only, or use a smaller --batch",
+            )
     measured, slowest = _measure(str(path), options, reference, call, progress)
     return BenchResult(
         model=str(path),
@@ -95,24 +98,8 @@ def bench(
     )
 
 
-def _check_room(path: Path, needed_bytes: int) -> None:
-    """Checks that a call fits into this host's memory.
-
-    Raises:
-        UserError: it does not.
-    """
-    free_bytes = psutil.virtual_memory().available
-    if needed_bytes > free_bytes:
-        raise UserError(
-            f"a call of the model needs {show_bytes(needed_bytes)}, and this host has "
-            f"{show_bytes(free_bytes)} free",
-            where=str(path),
-            hint="predict with --device and --predict-only, or use a smaller --batch",
-        )
-
-
 def _measure(
-    model: str, options: BenchOptions, reference: Reference | None, call: fresh.Caller, progress: Progress
+    model: str, options: BenchOptions, reference: Reference | None, call: fresh.Caller, progress: Steps
 ) -> tuple[list[MeasuredCalls], list[OperatorTime]]:
     if not options.threads:
         return [], []

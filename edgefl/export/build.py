@@ -1,7 +1,4 @@
-"""The first stage: the predictor of a run as a float32 ONNX model, with test samples to check it on.
-
-Also the model under export, the value that passes through all stages.
-"""
+"""The first stage: the predictor of a run as a float32 ONNX model, with test samples to check it on."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ from edgefl.data.batching import normalised
 from edgefl.export.graph import Served, to_onnx
 from edgefl.export.model import ExportForm
 from edgefl.export.trained import LAST, TrainedVersion
-from edgefl.show.onnx import Compact, Parity
 
 Precision: TypeAlias = Literal["fp32", "int8", "fp16"]
 FP32: Final = "fp32"
@@ -47,21 +43,15 @@ class ExportOptions:
     max_drop: float = 0.02
 
 
-UNVERIFIED = Parity(0, float("inf"), False, 0.0, 0.0, 0.0, 0.0, 0.0, False)
-
-
 @dataclass(frozen=True)
 class Candidate:
-    """A model under export; each stage returns it with its own part filled in.
+    """A model under export.
 
     Attributes:
         path: the ONNX file to write.
         served: the model in PyTorch.
         test: images as the model takes them, and their labels, for every check.
         fp32: the float32 ONNX model.
-        model: the ONNX model to write; ``fp32`` until it is made smaller.
-        parity: float32 ONNX model against PyTorch.
-        compact: ``model`` against ``fp32``; None if they are the same.
     """
 
     source: TrainedVersion
@@ -71,9 +61,6 @@ class Candidate:
     served: Served
     test: tuple[Tensor, Tensor]
     fp32: bytes
-    model: bytes
-    parity: Parity = UNVERIFIED
-    compact: Compact | None = None
 
     @property
     def form(self) -> ExportForm:
@@ -90,7 +77,7 @@ def build(source: TrainedVersion, client: int | None, options: ExportOptions, pa
     form, spec = options.form, source.federation.spec
     served = Served(source.predictor(client), spec, form).eval()
     fp32 = to_onnx(served, spec.shape, form, _metadata(source, client, form))
-    return Candidate(source, client, options, path, served, _test_samples(source, client, form), fp32, fp32)
+    return Candidate(source, client, options, path, served, _test_samples(source, client, form), fp32)
 
 
 def _metadata(source: TrainedVersion, client: int | None, form: ExportForm) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from edgefl.compute.onnx_runtime import run, session
 from edgefl.core.errors import DataError, UserError
 from edgefl.data.images import SUFFIXES, decoded, header
-from edgefl.export.metadata import ImageMetadata, image_metadata
-from edgefl.export.model import read_model
+from edgefl.export.model import ImageMetadata, image_metadata, read_model
 from edgefl.show.onnx import ClassProbability, ImageClasses, Inference
 
 Array = NDArray[Any]

@@ -12,7 +12,7 @@ from edgefl.data.federation import Federation
 from edgefl.planning.learning import DataAccess, Learning
 from edgefl.planning.replanning import REPLAYED, learning_of
 from edgefl.protocol import Predictor, Tree, read_tree
-from edgefl.show.texts import STANDS
+from edgefl.show.table import STANDS
 from edgefl.store.folders import is_run, runs_in
 from edgefl.store.reader import Reader, read
 
@@ -57,25 +57,17 @@ class TrainedVersion:
         """A client's own model, or the global one where ``client`` is None, as the run scored it.
 
         Raises:
-            UserError: there is none.
+            UserError: there is none, or its state belongs to another version.
         """
-        if client is not None:
-            return self.personal_model(client)
-        global_model = self.learning.methods[0].global_model
-        if global_model is None:
-            raise UserError(
-                f"{self.meta['method']} has no global model",
-                where=str(self.folder),
-                hint="export a client's model with --client ID, or all of them with --all",
-            )
-        return global_model(self.server)
-
-    def personal_model(self, client: int) -> Predictor:
-        """A client's own model as the run scored it, or would have.
-
-        Raises:
-            UserError: there is no such client, or its state belongs to another version.
-        """
+        if client is None:
+            global_model = self.learning.methods[0].global_model
+            if global_model is None:
+                raise UserError(
+                    f"{self.meta['method']} has no global model",
+                    where=str(self.folder),
+                    hint="export a client's model with --client ID, or all of them with --all",
+                )
+            return global_model(self.server)
         if not 0 <= client < self.federation.clients:
             raise UserError(
                 f"there is no client {client}",
@@ -131,11 +123,8 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> TrainedVersi
         chosen = _chosen(reader, which, saved, named)
         version, server = chosen["version"], _tree(reader, chosen)
         states = {row["client"]: _tree(reader, row) for row in reader.rows("states")}
-        meta, status, models = (
-            reader.meta,
-            reader.status,
-            [row["model"] for row in reader.rows("clients", "client")],
-        )
+        meta, status = reader.meta, reader.status
+        models = [row["model"] for row in reader.rows("clients", "client")]
         made = reader.query("SELECT round FROM merges WHERE version = ?", version)
         reported = _reported(reader, version)
         learning = learning_of(reader, access)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -27,7 +26,7 @@ Floats = NDArray[np.float32]
 Run = Callable[[Tensor], Floats]
 
 
-def verify(candidate: Candidate) -> Candidate:
+def verify(candidate: Candidate) -> Parity:
     """Compares the float32 ONNX model with PyTorch.
 
     Raises:
@@ -43,7 +42,7 @@ def verify(candidate: Candidate) -> Candidate:
             hint="its files were not written; "
             f"tolerances: {result.rtol:g} relative, {result.atol:g} absolute",
         )
-    return replace(candidate, parity=result)
+    return result
 
 
 def parity(model: bytes, served: Served, form: ExportForm, images: Tensor, labels: Tensor) -> Parity:
@@ -52,7 +51,14 @@ def parity(model: bytes, served: Served, form: ExportForm, images: Tensor, label
     The images are test samples as the input takes them, at least one.
     """
     rtol, atol = _DEEP if _depth(model) > _DEEP_FROM else _SHALLOW
-    return compare(runner(model, form), _module(served), images, labels, rtol=rtol, atol=atol)
+
+    def in_torch(batch: Tensor) -> Floats:
+        with torch.inference_mode(), one_thread():
+            outputs = served(batch)
+        logits: Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
+        return logits.numpy()
+
+    return compare(runner(model, form), in_torch, images, labels, rtol=rtol, atol=atol)
 
 
 def _depth(model: bytes) -> int:
@@ -70,18 +76,6 @@ def runner(model: bytes, form: ExportForm) -> Run:
     def run(images: Tensor) -> Floats:
         logits: Floats = running.run([LOGITS], {form.input: images.numpy()})[0]
         return logits
-
-    return run
-
-
-def _module(served: Served) -> Run:
-    """Images -> logits (B, classes), by PyTorch."""
-
-    def run(images: Tensor) -> Floats:
-        with torch.inference_mode(), one_thread():
-            outputs = served(images)
-        logits: Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
-        return logits.numpy()
 
     return run
 

@@ -17,7 +17,7 @@ from edgefl.analysis.metrics import MODELS
 from edgefl.core.errors import UserError
 from edgefl.core.units import show_bytes, show_seconds, show_share
 from edgefl.runs.tracking import Several
-from edgefl.show.texts import visible
+from edgefl.show.table import visible
 from edgefl.trackers import Began, Callbacks, End, Progress
 
 # Between two plain lines of a run, which a log may keep for ever.

@@ -30,8 +30,15 @@ from edgefl.runs.learner import Learner
 from edgefl.runs.recording import OtherRunError, RecordEndsError, Recording
 from edgefl.runs.results import Result, RunResult
 from edgefl.runs.run import RunInProgress
-from edgefl.show.compare import Comparison, comparison
-from edgefl.show.replays import NotReplayed, Replayed, Replays, ReplaySource, replays_table
+from edgefl.show.compare import (
+    Comparison,
+    NotReplayed,
+    Replayed,
+    Replays,
+    ReplaySource,
+    comparison,
+    replays_table,
+)
 from edgefl.show.table import Line
 from edgefl.store.events import event_hash
 from edgefl.store.folders import claimed

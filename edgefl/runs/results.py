@@ -126,7 +126,8 @@ class RunResult(Shown):
         from edgefl.show.perfetto.choice import TimelineChoice
 
         with read(self.folder) as reader:
-            write_timeline(reader, Path(path), TimelineChoice.of(clients, rounds), note=note)
+            named = None if clients is None else [(one, one) for one in clients]
+            write_timeline(reader, Path(path), TimelineChoice(named, rounds), note=note)
         return Path(path)
 
     def summary(self, target: float | None = None) -> Summary:

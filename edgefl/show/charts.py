@@ -18,9 +18,8 @@ from edgefl.analysis.summary import COSTS, Summary, check_target, each_run, summ
 from edgefl.core.errors import UserError, closest, one_of, short
 from edgefl.core.units import LADDERS, common_unit
 from edgefl.show.answers import several
-from edgefl.show.colours import styles
 from edgefl.show.compare import energy_of
-from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, styles
 from edgefl.show.page.sections.learning import accuracy_plot
 from edgefl.show.values import cell
 from edgefl.store.reader import Reader
@@ -36,10 +35,9 @@ METADATA: Mapping[str, Mapping[str, Any]] = {
 MEASURES = ("accuracy", "loss", "target")
 # What a target took, by axis: the metric's key, with the model's place.
 _REACHED = {
-    **{
-        name: f"target.{{}}.{key}"
-        for name, key in {"time": "t_s", "bytes": "bytes", "joules": "joules"}.items()
-    },
+    "time": "target.{}.t_s",
+    "bytes": "target.{}.bytes",
+    "joules": "target.{}.joules",
     **{name: f"costs.{name}.to_target.{{}}.total.amount" for name in COSTS},
 }
 # Beyond such a ratio, the least of what is on a linear axis could not be told from 0.

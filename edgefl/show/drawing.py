@@ -21,7 +21,7 @@ from matplotlib.ticker import LogFormatter
 from edgefl.core.files import atomically
 from edgefl.show.charts import METADATA, Chart
 from edgefl.show.page.frames import Block
-from edgefl.show.texts import visible
+from edgefl.show.table import visible
 
 # Inches of one column and of two, of the IEEE: https://ieeeauthorcenter.ieee.org/create-your-ieee-article/
 # create-graphics-for-your-article/size-requirements-for-graphics/
@@ -34,7 +34,7 @@ _TEXT, _SMALL = 8, 7
 # A character's width as a share of its size, and the inches beside a legend's text.
 _CHARACTER, _BESIDE = 0.6, 0.5
 
-# Of ``show.colours``, in line widths, as Plotly draws them.
+# Of ``show.page.frames``, in line widths, as Plotly draws them.
 _DASHES: Mapping[str, Any] = {
     "solid": "solid",
     "dash": (0, (3, 2)),

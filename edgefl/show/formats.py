@@ -13,8 +13,7 @@ from typing import Any, TextIO
 
 from rich.console import RenderableType
 
-from edgefl.show.table import Line, Table, parts
-from edgefl.show.texts import visible
+from edgefl.show.table import Line, Table, parts, visible
 
 # Of Markdown, what begins or ends something within a line, mathematics, mentions and references of GitHub's
 # among it; and what would make a paragraph a list, a heading or code.

@@ -17,8 +17,7 @@ from rich.text import Text
 
 from edgefl.core.errors import UserError
 from edgefl.core.units import show_bytes, show_count, show_seconds, show_share
-from edgefl.show.table import MISSING, Cell, Column, Line, Table
-from edgefl.show.texts import cut
+from edgefl.show.table import MISSING, Cell, Column, Line, Table, cut
 from edgefl.store.events import event_hash
 from edgefl.store.folders import DATABASE, by_number, is_group, lost_from, made_in
 from edgefl.store.locks import is_locked

@@ -17,8 +17,7 @@ from edgefl.planning.costs import MARGIN, Profile, Row, SharedLink, added, of, w
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.show.published import tables
 from edgefl.show.sensitivity import sensitivity
-from edgefl.show.table import MISSING, NO_MARGIN, UNKNOWN, Cell, Column, Line, Table, fits, set_apart
-from edgefl.show.texts import listed
+from edgefl.show.table import MISSING, NO_MARGIN, UNKNOWN, Cell, Column, Line, Table, fits, listed, set_apart
 from edgefl.show.values import AT_LEAST, LOWER_BOUND, between
 
 _TOO_LARGE = "!"
@@ -363,12 +362,10 @@ def device_rounds(found: Sequence[Profile]) -> RenderableType:
     sizes = {"down": "down_bytes", "up": "up_bytes", "peak memory, in fp32": "peak_bytes"}
     rows = [[label, *(show_bytes(row[key]) for row in first)] for label, key in sizes.items()]
     blocks: list[RenderableType] = [Table(["bytes of a client's round", *columns], rows), Line()]
-    cells = {
-        "time": _fitting(_profile_figure("s", "seconds", "")),
-        "energy": _fitting(_profile_figure("J", "joules", "")),
-    }
-    for title, cell in cells.items():
-        table = [[name, *(cell(rounds[name]) for rounds in columns.values())] for name in devices]
+    for title, unit, key in (("time", "s", "seconds"), ("energy", "J", "joules")):
+        table = [
+            [name, *(_fitting(unit, key, rounds[name]) for rounds in columns.values())] for name in devices
+        ]
         table = [row for row in table if any(row[1:])]
         if table:
             blocks += [Table([f"{title} of a client's round", *columns], table), Line()]
@@ -378,14 +375,10 @@ def device_rounds(found: Sequence[Profile]) -> RenderableType:
     return Group(*blocks, *_profile_notes(shown, unpriced), Line())
 
 
-def _fitting(cell: Callable[[Row], str]) -> Callable[[Row], Cell]:
-    """A column of figures that are marked where the memory does not suffice in every exchange."""
-
-    def marked(row: Row) -> Cell:
-        text, too_large = cell(row), row["fits"] is False
-        return Text(f"{_TOO_LARGE}{text}", "red") if text and too_large else text
-
-    return marked
+def _fitting(unit: str, key: str, row: Row) -> Cell:
+    """A figure, which is marked where the memory does not suffice in every exchange."""
+    text = _profile_figure(unit, key, "")(row)
+    return Text(f"{_TOO_LARGE}{text}", "red") if text and row["fits"] is False else text
 
 
 def _profile_notes(shown: Sequence[Row], unpriced: Sequence[str]) -> list[Line]:

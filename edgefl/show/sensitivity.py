@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
@@ -63,11 +63,10 @@ def _said(verdict: Verdict) -> str:
 
 
 def _effects(found: Sensitivity) -> Iterator[RenderableType]:
-    for table in effects(found):
-        if table.numbers:
-            columns = [Column(head, of, left=head == "range") for head, of in table.columns.items()]
-            yield Table(columns, table.numbers)
-        totals = "; ".join(f"{side} {text}" for side, text in table.together.items())
+    for one in effects(found):
+        if one.table.rows:
+            yield one.table
+        totals = "; ".join(f"{side} {text}" for side, text in one.together.items())
         yield Line(f"all together: {totals}")
         yield Line()
 
@@ -76,14 +75,12 @@ class Effects(NamedTuple):
     """What changes a quantity most.
 
     Attributes:
-        numbers: those that change it most, first.
-        columns: their texts: the number, its range, and each side's figure at both ends.
+        table: the numbers that change it most, their ranges, and each side's figure at both ends.
         together: each side's figure, and between what it is with all numbers at once.
     """
 
     quantity: str
-    numbers: Sequence[Effect]
-    columns: Mapping[str, Callable[[Effect], str]]
+    table: Table
     together: Mapping[str, str]
 
 
@@ -91,16 +88,15 @@ def effects(found: Sensitivity) -> Iterator[Effects]:
     """What changes each quantity most."""
     for quantity, sides in found.figures.items():
         unit = _UNITS[quantity.partition(" ")[0]]
-        columns: dict[str, Callable[[Effect], str]] = {
-            quantity: lambda row: row.number,
-            "range": lambda row: bounded(row.low, None, row.high),
-        }
-        for side in sides:
-            columns[side] = _column(quantity, side, unit)
+        columns = [
+            Column(quantity, "number"),
+            Column("range", lambda row: bounded(row.low, None, row.high), left=True),
+            *(Column(side, _column(quantity, side, unit)) for side in sides),
+        ]
         total = {side: between(value, found.between[quantity][side], unit) for side, value in sides.items()}
         strong = sorted(found.effects, key=lambda one, of=quantity: -strength(one, of))  # type: ignore[misc]
         strong = [one for one in strong if strength(one, quantity) > _VISIBLE][:_SHOWN]
-        yield Effects(quantity, strong, columns, total)
+        yield Effects(quantity, Table(columns, strong), total)
 
 
 def _column(quantity: str, side: str, unit: str) -> Callable[[Effect], str]:

@@ -8,7 +8,7 @@ from nightly import sampled
 from visits import visiting
 
 from edgefl.analysis.published import Beside, Figure, PublishedOrder
-from edgefl.show.page.sections import figures, published, verdict
+from edgefl.show.page.sections import published, verdict
 
 HOSTILE = {
     "script": "<script>window.attacked = 1</script>",
@@ -59,8 +59,8 @@ def _named(record, names):
         for name in names
     ]
     made = {
-        "verdict": verdict.section(told, []),
-        "runs": figures.runs(told, []),
+        "verdict": verdict.section(told),
+        "runs": verdict.runs_made(told),
         "published": published.published_section(papers),
     }
     sections = [made.get(one.id, one) for one in record.sections]

@@ -9,7 +9,7 @@ import pytest
 from commands import run_command
 
 from edgefl.calibrate import calibrate, suites
-from edgefl.calibrate.places import next_step
+from edgefl.calibrate.calibration import next_step
 from edgefl.calibrate.workloads import Network
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
@@ -59,7 +59,7 @@ def test_bad_arguments_are_refused_before_measuring(tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     (tmp_path / "log.csv").write_text("time,watts\n1,2\n2,x\n", encoding="utf-8")
     for settings, message in (
-        ({"out": tmp_path / "file" / "x.yaml"}, "cannot write in"),
+        ({"out": tmp_path / "file" / "x.yaml"}, "there is no folder"),
         ({"out": tmp_path / "raspberry-pi-4b.yaml"}, "belongs to another device"),
         ({"power_log": tmp_path / "log.csv"}, "'x' must be watts"),
         ({"threads": 10_000}, "10000 threads would compete for"),

@@ -11,9 +11,9 @@ from nightly import mostly, sampled
 from edgefl.compute.loop import one_thread
 from edgefl.compute.onnx_exporter import OPSET
 from edgefl.compute.onnx_runtime import session
+from edgefl.export.compact import to_fp16, to_int8
 from edgefl.export.graph import ExportError, Served, check, to_onnx
 from edgefl.export.model import ExportForm
-from edgefl.export.quantise import to_fp16, to_int8
 from edgefl.export.verify import BATCHES, parity, runner
 
 pytestmark = pytest.mark.usefixtures("one_registry", "as_engines_work")

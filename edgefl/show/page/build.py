@@ -14,18 +14,13 @@ from edgefl.analysis.settings import differing
 from edgefl.analysis.summary import Summary, each_run, summary, target_of
 from edgefl.core.host import version
 from edgefl.planning.sensitivity import check_factor
-from edgefl.show.colours import styles
 from edgefl.show.compare import every_row, few, pair_table, signs
-from edgefl.show.page.records import Page, PageGroup, Read, RunHead, Section, Told
+from edgefl.show.page.records import Page, Read, RunHead, Section, Told
 from edgefl.show.page.sections import (
     activity,
     costs,
-    durations,
-    figures,
     learning,
     measures,
-    memory,
-    participation,
     partition,
     provenance,
     published,
@@ -39,32 +34,28 @@ from edgefl.store.reader import Reader
 _MOST_JOBS = 100_000
 
 
-def _nothing(_: Read) -> None:
-    """A section that needs no more of a run than its figures."""
-
-
 class SectionMaker(NamedTuple):
-    """How a section is made: what it reads of each run while that is open, and what it makes of all."""
+    """How a section is made of what is known of all, and of what it reads of each run while that is open."""
 
-    made: Callable[[Told, Sequence[Any]], Section]
-    read: Callable[[Read], Any] = _nothing
+    made: Callable[..., Section]
+    read: Callable[[Read], Any] | None = None
 
 
 PARTS = [
     SectionMaker(verdict.section),
     SectionMaker(learning.section, learning.read),
     SectionMaker(costs.section),
-    SectionMaker(durations.section, durations.read),
+    SectionMaker(rounds.durations, rounds.took),
     SectionMaker(rounds.section, rounds.read),
     SectionMaker(activity.section, activity.read),
-    SectionMaker(participation.section, participation.read),
-    SectionMaker(memory.section, memory.read),
+    SectionMaker(activity.participation, activity.took_part),
+    SectionMaker(costs.memory, costs.needs_of),
     SectionMaker(costs.devices),
     SectionMaker(partition.section, partition.read),
     SectionMaker(measures.section, measures.read),
     SectionMaker(published.section),
-    SectionMaker(figures.section),
-    SectionMaker(figures.runs),
+    SectionMaker(verdict.every_figure),
+    SectionMaker(verdict.runs_made),
     SectionMaker(provenance.section, provenance.read),
 ]
 """The sections of a page, in its order."""
@@ -104,7 +95,7 @@ def page(
         run = Run(reader)
         one = Read(run, summary(run, accuracy), place, most_jobs)
         counts = [_counted(reader, column) for column in ("device", "link")]
-        return one.summary, counts, [part.read(one) for part in PARTS]
+        return one.summary, counts, [part.read and part.read(one) for part in PARTS]
 
     found = each_run(folders, read, trusted=live, note=noted if note else None)
     every = [one for one, _, _ in found]
@@ -114,7 +105,7 @@ def page(
     group_of = {id(run): place for place, one in enumerate(compared) for run in one.runs}
     told = Told(
         runs=[RunHead(one, group_of[id(one)], *counts) for one, counts, _ in found],
-        groups=_groups(every, compared),
+        groups=compared,
         settings=differing([one.settings for one in compared]),
         warnings=[*left_out, *few(compared)],
         figures=_judged_figures(compared, depends),
@@ -123,7 +114,9 @@ def page(
         signs=[note.text for note in signs(compared, apart)],
     )
     parts = [[own[place] for _, _, own in found] for place in range(len(PARTS))]
-    sections = [part.made(told, own) for part, own in zip(PARTS, parts, strict=True)]
+    sections = [
+        part.made(told, own) if part.read else part.made(told) for part, own in zip(PARTS, parts, strict=True)
+    ]
     title = ", ".join(dict.fromkeys(folder.resolve().name for folder in folders))
     return Page(title, version(), live, told, sections)
 
@@ -141,19 +134,4 @@ def _judged_figures(groups: Sequence[SeedGroup], depends: Dependence | None) -> 
         if metric.judged
         else Judged(metric, [metric.value(one.runs) for one in groups])
         for metric in found
-    ]
-
-
-def _groups(runs: Sequence[Summary], compared: Sequence[SeedGroup]) -> list[PageGroup]:
-    place_of = {id(run): place for place, run in enumerate(runs)}
-    shown = styles([one.name for one in compared])
-    return [
-        PageGroup(
-            name=one.name,
-            runs=[place_of[id(run)] for run in one.runs],
-            colour=colour,
-            dash=dash,
-            seeds=one,
-        )
-        for one, (colour, dash) in zip(compared, shown, strict=True)
     ]

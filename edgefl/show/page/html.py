@@ -7,21 +7,25 @@ import datetime as dt
 import gzip
 import hashlib
 import json
+import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgefl.core.documents import document
+from edgefl.core.files import atomically
 from edgefl.core.units import LADDERS
+from edgefl.show.page.frames import styles
 from edgefl.show.page.records import Page
-from edgefl.show.texts import visible
+from edgefl.show.table import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _ASSETS = Path(__file__).parent / "assets"
 _SCRIPTS = (
-    "base", "numbers", "series", "marks", "controls", "tables", "theme", "figures", "live", "start",
+    "base", "numbers", "series", "marks", "tables", "theme", "figures", "live", "start",
 )  # fmt: skip
 # npm's plotly.js-cartesian-dist-min 4.1.1 as it is: the first lines hold its licence notice (MIT).
 _PLOTLY = _ASSETS / "plotly-cartesian.min.js"
@@ -53,14 +57,17 @@ def html(page: Page) -> str:
 
 def drawn(page: Page) -> dict[str, Any]:
     """What a page's scripts read, as plain data: runs, groups and plots, which name them by their places."""
+    told = page.told
+    groups = [
+        {"name": one.name, "colour": colour, "dash": dash}
+        for one, (colour, dash) in zip(told.groups, styles([one.name for one in told.groups]), strict=True)
+    ]
     return {
         "units": LADDERS,
-        "runs": [
-            {"group": one.group, "name": page.told.run_name(run)} for run, one in enumerate(page.told.runs)
-        ],
+        "runs": [{"group": one.group, "name": told.run_name(run)} for run, one in enumerate(told.runs)],
         "groups": [
-            {"name": one.name, "runs": one.runs, "colour": one.colour, "dash": one.dash}
-            for one in page.told.groups
+            {**one, "runs": [run for run, head in enumerate(told.runs) if head.group == group]}
+            for group, one in enumerate(groups)
         ],
         "plots": [
             {"section": section.id, **document(plot)} for section in page.sections for plot in section.plots
@@ -129,3 +136,29 @@ def _policy() -> str:
             "form-action 'none'",
         ]
     )
+
+
+SUFFIXES = (".html", ".htm")
+
+_LONGEST_NAME = 100
+
+
+def page_name(folders: Sequence[Path]) -> str:
+    """The name of a page of these runs: the first folder's, and how many more there are."""
+    return f"{stem_of(folders[0])}{f'-and-{len(folders) - 1}-more' if len(folders) > 1 else ''}.html"
+
+
+def stem_of(folder: Path) -> str:
+    """The name of a file that is made of a folder, without its suffix."""
+    return re.sub(r"[^\w.-]+", "-", folder.resolve().name).strip("-.")[:_LONGEST_NAME] or "runs"
+
+
+def write_page(path: Path, page: Page) -> int:
+    """Writes a page, and returns its size in bytes.
+
+    Raises:
+        RunError: it cannot be written; a page that is there is unchanged.
+    """
+    content = html(page).encode("utf-8")
+    atomically(path, content)
+    return len(content)

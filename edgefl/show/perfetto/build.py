@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from edgefl.analysis.explain.explain import Medians
+from edgefl.analysis.explain.path import rounds_of
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import Timetable
@@ -23,10 +26,9 @@ from edgefl.core.files import replacing
 from edgefl.core.plan import Plan
 from edgefl.planning.fleets import recorded_devices
 from edgefl.show.answers import Steps, quiet
-from edgefl.show.perfetto.choice import RoundSpan, TimelineChoice, Window, clients_of, spans, window_of
-from edgefl.show.perfetto.counters import counters, nanoseconds
+from edgefl.show.perfetto.choice import TimelineChoice, Window, clients_of, window_of
 from edgefl.show.perfetto.packets import Arguments, Packets
-from edgefl.show.texts import STANDS
+from edgefl.show.table import STANDS
 from edgefl.store.plans import read_plan
 from edgefl.store.reader import Reader
 
@@ -97,8 +99,7 @@ def write_timeline(
         RunError: the file cannot be written; an existing file is unchanged.
     """
     run = Run(reader)
-    every = spans(run)
-    window = window_of(choice, every)
+    window = window_of(choice, run)
     clients = clients_of(run, choice, window, note)
     devices: Mapping[str, Board] = {}
     if plan is None:
@@ -112,7 +113,7 @@ def write_timeline(
     jobs = _jobs(run, clients, window)
     last_s = max(
         float(np.max(jobs["until_s"], initial=0.0)),
-        *(span.to_s for span in every),
+        float(np.max(run.merges.t_s, initial=0.0)),
         reader.meta.get("virtual_s", 0.0),
     )
     from_s, to_s = max(window.from_s, 0.0), min(window.to_s, last_s)
@@ -120,17 +121,14 @@ def write_timeline(
     for name in _TIMES:
         missing = np.isnan(jobs[name])
         jobs[name] = np.where(missing, -1, nanoseconds(np.where(missing, 0.0, jobs[name])))
-    shown = [span for span in every if span.to_s > window.from_s and span.from_s < window.to_s]
     with replacing(path) as temporary, temporary.open("wb") as stream:
         packets = Packets(stream, reader.meta["name"])
         names = ("rounds", "dispatches", "merges", "evaluations")
         rounds, dispatches, merges, evaluations = (packets.track(f"server: {name}") for name in names)
-        _write_rounds(packets, rounds, shown)
+        count = _write_rounds(packets, rounds, run, window)
         _write_dispatches(packets, dispatches, jobs, run.names)
-        for counter in counters(run, window):
-            track = packets.track(counter.name, unit=counter.unit, about=counter.about)
-            for t_ns, value in zip(counter.t_ns.tolist(), counter.value.tolist(), strict=True):
-                packets.counter(track, t_ns, value)
+        for counter in _counters(run):
+            _write_steps(packets, window, counter)
         merged = [row for row in reader.rows("merges", "version") if window.holds(row["t_s"])]
         versions, bounds = (
             {row["version"] for row in merged},
@@ -152,7 +150,7 @@ def write_timeline(
         _write_merges(packets, merges, jobs, merged)
         _write_evaluations(packets, evaluations, reader, window)
         packets.finish()
-    return Written(str(path), path.stat().st_size, packets.count, len(clients), len(jobs["job"]), len(shown))
+    return Written(str(path), path.stat().st_size, packets.count, len(clients), len(jobs["job"]), count)
 
 
 def _away_slices(
@@ -186,14 +184,12 @@ def _away_slices(
             return {}
     client, begin_s, end_s = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.lexsort((begin_s, client))
-    client, begin_s, end_s = client[order], begin_s[order], end_s[order]
-    fresh = np.ones(len(client), dtype=bool)
-    fresh[1:] = (client[1:] != client[:-1]) | (begin_s[1:] > end_s[:-1])
-    last = np.append(fresh[1:], True)[: len(client)]
     times: dict[int, list[tuple[int, int]]] = {}
-    columns = (client[fresh], nanoseconds(begin_s[fresh]), nanoseconds(end_s[last]))
-    for number, begin_ns, end_ns in zip(*(column.tolist() for column in columns), strict=True):
-        times.setdefault(number, []).append((begin_ns, end_ns))
+    columns = (client, nanoseconds(begin_s), nanoseconds(end_s))
+    for number, begin_ns, end_ns in zip(*(column[order].tolist() for column in columns), strict=True):
+        own = times.setdefault(number, [])
+        from_ns = own.pop()[0] if own and begin_ns <= own[-1][1] else begin_ns
+        own.append((from_ns, end_ns))
     return times
 
 
@@ -244,11 +240,17 @@ def _job_rows(columns: Columns, first: int, last: int) -> Iterator[dict[str, Any
         yield dict(zip(columns, row, strict=True))
 
 
-def _write_rounds(packets: Packets, track: int, shown: Sequence[RoundSpan]) -> None:
-    for span in shown:
-        name = f"round {span.round}" if span.in_rounds else "start" if span.round < 0 else "end"
-        packets.begin(track, _ns(span.from_s), name, ("round",), {"round": span.round})
-        packets.end(track, _ns(span.to_s))
+def _write_rounds(packets: Packets, track: int, run: Run, window: Window) -> int:
+    """Rounds, and what came before and after them, each until its last merge; how many."""
+    rounds = rounds_of(run)
+    shown = np.flatnonzero((rounds.to_s > window.from_s) & (rounds.from_s < window.to_s))
+    inside = run.in_rounds[run.merges.exchange[rounds.first]]
+    columns = (column[shown].tolist() for column in (rounds.number, inside, rounds.from_s, rounds.to_s))
+    for number, is_round, from_s, to_s in zip(*columns, strict=True):
+        name = f"round {number}" if is_round else "start" if number < 0 else "end"
+        packets.begin(track, _ns(from_s), name, ("round",), {"round": number})
+        packets.end(track, _ns(to_s))
+    return len(shown)
 
 
 def _write_dispatches(packets: Packets, track: int, jobs: Columns, exchanges: Sequence[str]) -> None:
@@ -383,3 +385,101 @@ class _Lane:
                 self._end(over)
             self._end(job["until_s"])
         self._until(_FOR_EVER_NS)
+
+
+MOST_POINTS = 100_000
+"""A counter that changes more often shows its value at so many times, evenly spaced."""
+
+NS = 1e9
+
+
+class Counter(NamedTuple):
+    """What is counted over a run, of all clients.
+
+    Attributes:
+        t_s, change: when it changes, in any order, and by how much, (n,).
+        starts: whether it is 0 before its first change.
+    """
+
+    name: str
+    unit: str
+    about: str
+    t_s: Floats
+    change: Floats
+    starts: bool = True
+
+
+def nanoseconds(t_s: Floats) -> Ints:
+    """Times in whole nanoseconds; their order stays."""
+    return np.rint(t_s * NS).astype(np.int64)
+
+
+def _counters(run: Run) -> Iterator[Counter]:
+    jobs = run.jobs
+    active = _spans(jobs.dispatched_s, run.until_s, np.ones(len(jobs)))
+    yield Counter("active clients", "", "clients with a job under way", *active)
+    for way, from_s, to_s in (
+        ("down", jobs.dispatched_s, run.over_s("received_s")),
+        ("up", jobs.worked_s, run.until_s),
+    ):
+        moved = jobs[f"{way}_bytes"]
+        # What takes no time counts nothing.
+        under_way = (to_s > from_s) & (moved > 0)
+        begin_s, end_s, moved = from_s[under_way], to_s[under_way], moved[under_way]
+        about = f"mean rates of the {way}loads under way"
+        if run.is_shared:
+            about += "; rates change meanwhile, so that the sum may exceed what a shared link carries"
+        rates = _spans(begin_s, end_s, 8.0 * moved / (end_s - begin_s))
+        yield Counter(f"{way}link", "bit/s", about, *rates)
+        if run.is_shared:
+            each = _spans(begin_s, end_s, np.ones(len(moved)))
+            yield Counter(f"{way}loads", "", f"{way}loads under way", *each)
+    about = "of all clients whose energy is known in full; each stage counts when it ends"
+    yield Counter("energy", "J", about, *_energy(run))
+    rows = run.reader.query("SELECT model, t_s, accuracy FROM evaluations ORDER BY model, version")
+    for model, scores in groupby(rows, itemgetter("model")):
+        t_s, accuracy = np.array([(row["t_s"], row["accuracy"]) for row in scores]).T
+        changes = np.diff(accuracy, prepend=0.0)
+        yield Counter(f"accuracy, {model}", "", "on test data", t_s, changes, starts=False)
+
+
+def _spans(from_s: Floats, to_s: Floats, height: Floats) -> tuple[Floats, Floats]:
+    """Times and changes of a sum of spans."""
+    return np.concatenate([from_s, to_s]), np.concatenate([height, -height])
+
+
+def _energy(run: Run) -> tuple[Floats, Floats]:
+    """When energy was charged, and how much."""
+    known, tails = np.flatnonzero(run.known[run.jobs.client]), run.known[run.tails["client"]]
+    jobs, ends = run.jobs[known], ("received_s", "worked_s", "arrived_s")
+    charged = (
+        jobs.receive_j + jobs.receive_idle_j + jobs.earlier_tail_j,
+        jobs.work_j + jobs.work_tail_j + jobs.work_idle_j,
+        jobs.transmit_j + jobs.transmit_idle_j,
+    )
+    return (
+        np.concatenate([*(run.over_s(at, known) for at in ends), run.tails["t_s"][tails]]),
+        np.concatenate([*charged, run.tails["joules"][tails]]),
+    )
+
+
+def _write_steps(packets: Packets, window: Window, counter: Counter) -> None:
+    """A counter's values, each from one of its changes on."""
+    t_ns, deltas, about = nanoseconds(counter.t_s), counter.change, counter.about
+    if counter.starts:
+        t_ns, deltas = np.append(0, t_ns), np.append(0.0, deltas)
+    times, place = np.unique(t_ns, return_inverse=True)
+    if len(times) > MOST_POINTS:
+        # A change shows at the end of its step.
+        step = -(-int(times[-1]) // MOST_POINTS)
+        times, place = np.unique(-(-t_ns // step) * step, return_inverse=True)
+        about = f"{about}; every {step / NS:g} s"
+    value: Floats = np.cumsum(np.bincount(place, deltas, len(times)))
+    # What is left of sums that end at 0 is rounding.
+    value[np.abs(value) < 1e-9 * np.abs(value).max(initial=0.0)] = 0.0
+    from_ns, to_ns = (nanoseconds(np.clip(end, 0.0, 9e9)) for end in np.array(window))
+    before = int(np.searchsorted(times, from_ns, side="right")) - 1
+    shown = slice(max(before, 0), int(np.searchsorted(times, to_ns, side="right")))
+    track = packets.track(counter.name, unit=counter.unit, about=about)
+    for at_ns, now in zip(np.maximum(times[shown], from_ns).tolist(), value[shown].tolist(), strict=True):
+        packets.counter(track, at_ns, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from edgefl.analysis.explain.path import rounds_of
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Bools, Ints
 from edgefl.core.errors import UserError
-from edgefl.show.page.files import stem_of
-from edgefl.show.texts import listed
+from edgefl.show.page.html import stem_of
+from edgefl.show.table import listed
 from edgefl.store.folders import runs_in
 
 SUFFIXES = (".pftrace", ".perfetto-trace")
@@ -57,10 +57,21 @@ class TimelineChoice:
     Attributes:
         clients: ranges of client numbers, first and last; None for all that had a job.
         rounds: the first and the last round, from 0; None for the whole run.
+
+    Raises:
+        UserError: no client is named, or the first of a range is negative or above the last.
     """
 
     clients: Sequence[tuple[int, int]] | None = None
     rounds: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.clients is not None and not self.clients:
+            raise UserError("no clients are named", where="clients", hint="leave them out for all")
+        for where, ranges in (("clients", self.clients or ()), ("rounds", filter(None, [self.rounds]))):
+            for first, last in ranges:
+                if not 0 <= first <= last:
+                    raise UserError(f"{first} to {last} is not a range of numbers from 0", where=where)
 
     @classmethod
     def parse(cls, clients: str | None, rounds: str | None) -> TimelineChoice:
@@ -69,24 +80,11 @@ class TimelineChoice:
         Raises:
             UserError: one is something else.
         """
-        texts = clients.split(",") if clients is not None else ()
-        chosen = [_round_range(text, "--clients", "0,3,7-12") for text in texts]
-        return cls(chosen or None, None if rounds is None else _round_range(rounds, "--rounds", "2-5"))
-
-    @classmethod
-    def of(cls, clients: Iterable[int] | None, rounds: tuple[int, int] | None) -> TimelineChoice:
-        """From numbers.
-
-        Raises:
-            UserError: one is negative, there is no client, or the last round is before the first.
-        """
-        listed = None if clients is None else [(client, client) for client in clients]
-        if listed == []:
-            raise UserError("no clients are named", where="clients", hint="leave them out for all")
-        for first, last in [*(listed or ()), *([] if rounds is None else [rounds])]:
-            if not 0 <= first <= last:
-                raise UserError(f"{first} to {last} is not a range of numbers from 0")
-        return cls(listed, rounds)
+        named = None if clients is None else clients.split(",")
+        return cls(
+            None if named is None else [_round_range(one, "--clients", "0,3,7-12") for one in named],
+            None if rounds is None else _round_range(rounds, "--rounds", "2-5"),
+        )
 
 
 def _round_range(text: str, where: str, example: str) -> tuple[int, int]:
@@ -94,10 +92,7 @@ def _round_range(text: str, where: str, example: str) -> tuple[int, int]:
     if found is None:
         what = f"{text.strip()!r} is not a number or a range"
         raise UserError(what, where=where, hint=f"try {where} {example}")
-    first, last = int(found[1]), int(found[2] or found[1])
-    if last < first:
-        raise UserError(f"{text.strip()!r}: the last number is below the first", where=where)
-    return first, last
+    return int(found[1]), int(found[2] or found[1])
 
 
 class Window(NamedTuple):
@@ -116,44 +111,26 @@ class Window(NamedTuple):
         return found
 
 
-class RoundSpan(NamedTuple):
-    """A round's time, or that of the exchanges before or after the rounds.
-
-    Attributes:
-        round: its number; -1 before the first, the number of rounds after the last.
-        from_s, to_s: from the last merge before to its own last merge, in virtual seconds.
-    """
-
-    round: int
-    in_rounds: bool
-    from_s: float
-    to_s: float
-
-
-def spans(run: Run) -> list[RoundSpan]:
-    """The rounds that had a merge, in order, and what came before and after them."""
-    found = rounds_of(run)
-    inside = run.in_rounds[run.merges.exchange[found.first]]
-    columns = (column.tolist() for column in (found.number, inside, found.from_s, found.to_s))
-    return [RoundSpan(*row) for row in zip(*columns, strict=True)]
-
-
-def window_of(choice: TimelineChoice, found: Sequence[RoundSpan]) -> Window:
-    """The time of the rounds that are asked for.
+def window_of(choice: TimelineChoice, run: Run) -> Window:
+    """The time of the rounds that are asked for, from the last merge before to their own last merge.
 
     Raises:
         UserError: the run has no such rounds.
     """
     if choice.rounds is None:
         return Window()
-    rounds = [span for span in found if span.in_rounds]
-    first, last = choice.rounds
-    inside = [span for span in rounds if first <= span.round <= last]
-    if not inside:
-        has = f"the run's rounds are 0 to {rounds[-1].round}" if rounds else "the run has no rounds yet"
+    rounds, (first, last) = rounds_of(run), choice.rounds
+    inside = run.in_rounds[run.merges.exchange[rounds.first]]
+    found = np.flatnonzero(inside & (rounds.number >= first) & (rounds.number <= last))
+    if not len(found):
+        has = (
+            f"the run's rounds are 0 to {rounds.number[inside][-1]}"
+            if inside.any()
+            else "the run has no rounds yet"
+        )
         to = f" to {last}" if last > first else ""
         raise UserError(f"there is no round {first}{to}", where="--rounds", hint=has)
-    return Window(inside[0].from_s, inside[-1].to_s)
+    return Window(rounds.from_s[found[0]].item(), rounds.to_s[found[-1]].item())
 
 
 def clients_of(run: Run, choice: TimelineChoice, window: Window, note: Callable[[str], None]) -> Ints:

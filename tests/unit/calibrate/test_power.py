@@ -8,8 +8,7 @@ from calibrated import Worker, files, trace_once
 
 from edgefl.calibrate import Effort, calibrate, power
 from edgefl.calibrate.energy import EnergyLog, EnergySpan, host_source
-from edgefl.calibrate.power import Meter, Powers, Spans
-from edgefl.calibrate.wattmeter import read_log
+from edgefl.calibrate.power import Meter, Powers, read_log
 from edgefl.core.errors import UserError
 from edgefl.planning.fleets import device
 
@@ -156,7 +155,7 @@ def test_powers_are_in_order(watts, known, says):
     spans = [EnergySpan(10.0 * place, 10 * place + 9) for place in range(3)]
     times = [span.start_s + second for span in spans for second in range(10)]
     log = EnergyLog.of_power(times, [one for one in watts for _ in range(10)])
-    found = power._powers(log, Spans(*spans), "a meter")  # noqa: SLF001 - without a calibration
+    found = power._powers(log, spans, "a meter")  # noqa: SLF001 - without a calibration
     assert (found.idle, found.single_core, found.active) == pytest.approx(known)
     assert says in found.why + " ".join(found.notes)
     assert bool(found.why or found.notes) == bool(says)

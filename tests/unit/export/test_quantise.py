@@ -7,8 +7,7 @@ import torch
 from exported import exported, images
 from onnx import TensorProto, numpy_helper
 
-from edgefl.export import quantise
-from edgefl.export.compact import compare_with_fp32
+from edgefl.export.compact import compare_with_fp32, to_fp16, to_int8
 from edgefl.export.graph import ExportError
 from edgefl.export.model import ExportForm
 from edgefl.export.verify import runner
@@ -25,7 +24,7 @@ def mlp():
 def test_preprocessing_and_the_sphere_stay_in_float(mlp):
     """Products read dequantised values; pixels are scaled and features normalised in float32."""
     model, x = mlp
-    nodes = onnx.load_from_string(quantise.to_int8(model, FORM, x, {})).graph.node
+    nodes = onnx.load_from_string(to_int8(model, FORM, x, {})).graph.node
     made = {output: node.op_type for node in nodes for output in node.output}
     for node in nodes:
         inputs = {made.get(name) for name in node.input}
@@ -37,7 +36,7 @@ def test_preprocessing_and_the_sphere_stay_in_float(mlp):
 
 def test_sums_of_squares_stay_in_float32(mlp):
     """float16 ends at 65,504, so norms are computed in float32 on every processor."""
-    proto = onnx.load_from_string(quantise.to_fp16(mlp[0], FORM, {}))
+    proto = onnx.load_from_string(to_fp16(mlp[0], FORM, {}))
     inferred = onnx.shape_inference.infer_shapes(proto).graph
     types = {one.name: one.type.tensor_type.elem_type for one in inferred.value_info}
     (norm,) = (node for node in inferred.node if node.op_type == "ReduceL2")

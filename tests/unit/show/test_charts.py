@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from edgefl.core.errors import UserError
 from edgefl.show.charts import PlotChoice
-from edgefl.show.colours import styles
 from edgefl.show.drawing import draw
+from edgefl.show.page.frames import styles
 
 
 def axes_of(chart):

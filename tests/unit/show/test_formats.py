@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Group
 
 from edgefl.show.formats import LATEX, csv_cell, latex, markdown, write_csv
-from edgefl.show.records import records
+from edgefl.show.frames import records
 from edgefl.show.table import Line, Table
 
 # Printable, with all that any of the formats gives a meaning to, and what looks like its escapes.

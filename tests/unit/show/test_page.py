@@ -15,8 +15,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.yamls import Document
 from edgefl.planning.describe import describe
 from edgefl.show.page.build import page as made
-from edgefl.show.page.cells import setting
-from edgefl.show.page.records import Read
+from edgefl.show.page.records import Read, setting
 from edgefl.show.page.sections import partition, verdict
 from edgefl.show.page.sections.verdict import verdicts
 from edgefl.store.reader import read
@@ -181,7 +180,7 @@ def record(five):
 
 
 def first_screen(told):
-    return verdict.section(told, [])
+    return verdict.section(told)
 
 
 def _only(record, groups):

@@ -3,6 +3,70 @@
   const { element, state } = edgefl;
   const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false };
   const LINE = 18;
+
+  /** What is chosen: as before where that is still there, else what a switch begins with. */
+  const chosen = (controls, before) => {
+    const choice = {};
+    for (const one of controls) {
+      const values = one.kind === "check" ? [false, true] : one.options.map((option) => option.value);
+      const kept = before[one.name];
+      choice[one.name] = values.includes(kept) ? kept : one.initial ?? values[0];
+    }
+    return choice;
+  };
+
+  function radio(id, one, value, changed) {
+    const inputs = one.options.map((option) => {
+      const input = element("input", { type: "radio", name: `${id}-${one.name}`, checked: option.value === value,
+                                       value: option.value, onchange: () => changed(option.value) });
+      return element("label", {}, input, element("span", {}, option.label));
+    });
+    return element("fieldset", { class: "radio" }, element("legend", {}, one.label), ...inputs);
+  }
+
+  function check(id, one, value, changed) {
+    const input = element("input", { type: "checkbox", name: `${id}-${one.name}`, checked: value,
+                                     onchange: (event) => changed(event.target.checked) });
+    return element("label", { class: "check" }, input, element("span", {}, one.label));
+  }
+
+  function select(id, one, value, changed) {
+    const { options } = one;
+    const list = element("select", { name: `${id}-${one.name}`,
+                                     onchange: (event) => changed(options[event.target.selectedIndex].value) },
+      ...options.map((option) => element("option", { selected: option.value === value }, option.label)));
+    return element("label", { class: "select" }, element("span", {}, one.label), list);
+  }
+
+  function slider(id, one, value, changed) {
+    const { options } = one;
+    const placeOf = (wanted) => options.findIndex((option) => option.value === wanted);
+    const words = options[placeOf(value)].label;
+    const told = element("output", {}, words);
+    const input = element("input", { type: "range", name: `${id}-${one.name}`, min: 0, max: options.length - 1, step: 1,
+                                     value: placeOf(value), "aria-valuetext": words,
+                                     oninput: () => {
+                                       const now = options[input.valueAsNumber];
+                                       told.textContent = now.label;
+                                       input.setAttribute("aria-valuetext", now.label);
+                                       changed(now.value);
+                                     } });
+    const jump = ({ label, value: to }) => element("button", { type: "button", onclick: () => {
+      input.value = placeOf(to);
+      input.dispatchEvent(new Event("input"));
+    } }, label);
+    return element("div", { class: "slider" },
+      element("label", {}, element("span", {}, one.label), input, told), ...(one.jumps ?? []).map(jump));
+  }
+
+  const KINDS = { radio, check, select, slider };
+
+  /** The switches as elements; `changed(name, value)` is called when one is used. */
+  const switches = (plot, controls, choice, changed) =>
+    controls
+      .filter((one) => one.kind === "check" || one.options.length > 1)
+      .map((one) => KINDS[one.kind](plot.id, one, choice[one.name], (value) => changed(one.name, value)));
+
   class Figure {
     constructor(plot) {
       this.plot = plot;
@@ -25,7 +89,7 @@
         this.downloads);
       this.guarded(() => {
         this.adapt();
-        edgefl.legend(this);
+        legend(this);
       });
     }
 
@@ -61,12 +125,12 @@
     /** The switches that go with what is chosen; the one in use keeps the focus. */
     adapt() {
       const controls = edgefl.switchesOf(this.plot, state.page, this.choice);
-      this.choice = edgefl.chosen(controls, this.choice);
-      const kept = JSON.stringify(controls.map((one) => [one, one.text && one.values.map(one.text)]));
+      this.choice = chosen(controls, this.choice);
+      const kept = JSON.stringify(controls);
       if (kept === this.kept) return;
       this.kept = kept;
       const used = this.switches.contains(document.activeElement) ? document.activeElement.name : null;
-      this.switches.replaceChildren(...edgefl.switches(this.plot, controls, this.choice, (name, now) => {
+      this.switches.replaceChildren(...switches(this.plot, controls, this.choice, (name, now) => {
         this.choice = { ...this.choice, [name]: now };
         this.guarded(() => this.adapt());
         this.draw();
@@ -86,7 +150,7 @@
       this.canvas.style.height = `${height}px`;
       this.canvas.setAttribute("role", "img");
       this.canvas.setAttribute("aria-label", `${this.plot.title}; its numbers are in the table below`);
-      edgefl.legendOf(this, found.data);
+      legendOf(this, found.data);
       this.note.textContent = found.note ?? "";
       this.note.hidden = !found.note;
       this.shown = this.ready(found);
@@ -122,18 +186,18 @@
   }
 
   /** A button for each group; it hides the group in all plots. */
-  edgefl.legend = (figure) => {
+  const legend = (figure) => {
     if (!edgefl.hasGroups(figure.plot, {})) return;
     const { groups } = state.page;
     figure.legend.replaceChildren(...groups.map((group, place) => {
       const pressed = !state.hidden.has(place);
       const button = element("button", { type: "button", "aria-pressed": String(pressed), title: group.name.slice(0, 500),
-                                         onclick: () => edgefl.hide(place) },
-        edgefl.swatch(group), element("bdi", {}, edgefl.short(group.name)));
+                                         onclick: () => hide(place) },
+        swatch(group), element("bdi", {}, edgefl.short(group.name)));
       return element("li", {}, button);
     }));
     if (groups.length < MANY) return;
-    const all = element("button", { type: "button", class: "all", onclick: edgefl.hideAll }, allWords());
+    const all = element("button", { type: "button", class: "all", onclick: hideAll }, allWords());
     figure.legend.prepend(element("li", {}, all));
   };
 
@@ -142,7 +206,7 @@
   const allWords = () => (state.hidden.size ? "Show all" : "Hide all");
 
   /** The legend has the groups that are drawn. */
-  edgefl.legendOf = (figure, traces) => {
+  const legendOf = (figure, traces) => {
     const drawn = new Set(traces.map(({ group }) => group).filter((group) => group !== undefined));
     figure.legend.hidden = !drawn.size;
     figure.legend.querySelectorAll("[aria-pressed]").forEach((button, group) => {
@@ -154,7 +218,7 @@
   const DASHES = { solid: "", dot: "2 2", dash: "6 3", longdash: "9 3", dashdot: "6 2 2 2", longdashdot: "9 2 2 2" };
 
   /** A group's line, in its colour and dash. */
-  edgefl.swatch = ({ colour, dash }) => {
+  const swatch = ({ colour, dash }) => {
     const space = "http://www.w3.org/2000/svg";
     const picture = document.createElementNS(space, "svg");
     const line = document.createElementNS(space, "line");
@@ -168,13 +232,13 @@
   };
 
   /** Hides a group in all plots, or shows it again. */
-  edgefl.hide = (group) => {
+  const hide = (group) => {
     if (!state.hidden.delete(group)) state.hidden.add(group);
     hidden();
   };
 
   /** Hides all groups, or where some are hidden shows them all. */
-  edgefl.hideAll = () => {
+  const hideAll = () => {
     state.hidden = new Set(state.hidden.size ? [] : state.page.groups.keys());
     hidden();
   };

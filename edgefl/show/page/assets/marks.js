@@ -2,7 +2,8 @@
 (() => {
   const { series, known, text } = edgefl;
   const ALL = "all", FIRST = "first";
-  // Points that the lines of one plot have together, so that a switch answers at once; the CSV has them all.
+  // Points that the lines of one plot have together, so that a switch answers at once, evenly spaced; the CSV has
+  // them all.
   const POINTS = 8_000;
   // With more points or more lines than these, lines have no markers.
   const MARKED = 30, FEW = 12;
@@ -62,14 +63,14 @@
     }
     if (plot.runs === "one") add(series.runSwitch(page, blocks), (block, run) => block.run === run);
     for (const { column, label, kind } of plot.by) {
-      const values = series.distinct(left.map((block) => block[column]));
       if (kind === "slider") {
         const slowest = left.find((block) => block.slowest)?.[column];
         const jumps = slowest === undefined ? [] : [{ label: "Slowest round", value: slowest }];
-        const labels = new Map(left.map((block) => [block[column], block.label]));
-        found.push({ name: column, label, kind, values, jumps, text: (value) => labels.get(value) });
+        const options = left.map((block) => ({ value: block[column], label: block.label }));
+        found.push({ name: column, label, kind, options, jumps });
       } else {
-        const options = values.map((value) => ({ value, label: edgefl.short(String(value)) }));
+        const options = series.distinct(left.map((block) => block[column]))
+          .map((value) => ({ value, label: edgefl.short(String(value)) }));
         add({ name: column, label, kind, options }, (block, value) => block[column] === value);
       }
     }
@@ -125,7 +126,7 @@
     const [low, high] = [`${y}_low`, `${y}_high`];
     const banded = blocks.filter((block) => Array.isArray(block[low]));
     const budget = Math.max(Math.floor(POINTS / (blocks.length + banded.length)), 40);
-    const places = blocks.map((block) => series.kept(block[y], budget)
+    const places = blocks.map((block) => series.spaced(block[y].length, budget)
       .filter((place) => known(block[x][place]) && known(block[y][place])));
     const rounds = x === "round" && !choice.log_x ? edgefl.rounds(blocks.flatMap((block) => block[x])) : {};
     const xs = axisOf(plot, x, blocks, choice.log_x, rounds);
@@ -219,7 +220,7 @@
     const layout = { xaxis: xs.layout, yaxis: ys.layout };
     const lined = { ...series.legend, ...layout, yaxis: { ...ys.layout, showgrid: true } };
     if (plot.series) return { data: traces, layout: lined };
-    if (!y) return { data: traces, layout: { ...layout, shapes: series.between(rows.length) } };
+    if (!y) return { data: traces, layout: { ...layout, yaxis: { ...ys.layout, minor: series.between } } };
     return joined({ plot, page, front, traces, layout });
   }
 
@@ -310,7 +311,7 @@
     };
     const axis = (column, names, most) => {
       const ticks = series.everyNth(names.length, most);
-      return { title: titleOf(columns[column], block), tickmode: "array", showgrid: false, zeroline: false,
+      return { title: { text: titleOf(columns[column], block) }, tickmode: "array", showgrid: false, zeroline: false,
                tickvals: ticks, ticktext: ticks.map((place) => text(names[place])) };
     };
     const xaxis = axis(x, places.map((place) => xs[place]), edgefl.narrow() ? BELOW / 2 : BELOW);
@@ -382,7 +383,7 @@
     const margin = { r: 12 + 7.5 * Math.max(0, ...signs.map(([, , words]) => words.length)) };
     const layout = { ...series.legend, margin, shapes, barmode: "overlay", bargap: 0.25,
                      xaxis: { ...xs.layout, range: [0, xs.of(end - block.from_s)] },
-                     yaxis: { ...series.rows(names, false), title: "client" } };
+                     yaxis: { ...series.rows(names, false), title: { text: "client" } } };
     return { data, layout, note: isShort ? "Most of the wait is not drawn." : "" };
   }
 

@@ -22,39 +22,12 @@
   /** Sentences one after the other, without those that are not there. */
   const sentences = (...all) => all.filter(Boolean).join(" ");
 
-  /** Places of a line's points, at most `most`: the lowest and the highest of each stretch, and both ends. */
-  function kept(values, most) {
-    const count = values.length;
-    if (count <= most) return values.map((_, place) => place);
-    const stretches = Math.max(Math.floor((most - 2) / 2), 1);
-    const places = [0];
-    for (let stretch = 0; stretch < stretches; stretch += 1) {
-      const from = 1 + Math.floor((stretch * (count - 2)) / stretches);
-      const to = 1 + Math.floor(((stretch + 1) * (count - 2)) / stretches);
-      let low = from;
-      let high = from;
-      for (let place = from; place < to; place += 1) {
-        if (values[place] < values[low]) low = place;
-        if (values[place] > values[high]) high = place;
-      }
-      places.push(Math.min(low, high));
-      if (low !== high) places.push(Math.max(low, high));
-    }
-    places.push(count - 1);
-    return places;
-  }
-
   /** A bold name and lines below it, for a hover. */
   const hover = (name, ...lines) =>
     [`<b>${edgefl.text(name)}</b>`, ...lines.filter(Boolean).map(edgefl.escaped)].join("<br>");
 
-  /** The colour, the pattern, the dash and the symbol of a part, by its place among all. */
-  const look = (place) => ({
-    colour: at(COLOURS, place),
-    pattern: at(PATTERNS, place),
-    dash: at(DASHES, place),
-    symbol: at(SYMBOLS, place),
-  });
+  /** The colour, the dash and the symbol of a part, by its place among all. */
+  const look = (place) => ({ colour: at(COLOURS, place), dash: at(DASHES, place), symbol: at(SYMBOLS, place) });
 
   /** Marks of a part that is told apart by its colour and by its pattern. */
   function filled(place, { color = at(COLOURS, place), shape = at(PATTERNS, place) } = {}) {
@@ -103,17 +76,7 @@
   });
 
   /** Lines between rows, of which each holds several marks. */
-  const between = (count) =>
-    Array.from({ length: Math.max(count - 1, 0) }, (_, row) => ({
-      type: "line",
-      layer: "below",
-      xref: "paper",
-      x0: 0,
-      x1: 1,
-      y0: row + 0.5,
-      y1: row + 0.5,
-      line: { width: 1, color: edgefl.colour("--rule") },
-    }));
+  const between = { tickmode: "linear", tick0: 0.5, dtick: 1, showgrid: true };
 
   /** "a, b and c", of many the first ones; "a, 1; b, 2 and c, 3" where there are commas in them. */
   function listed(words) {
@@ -137,7 +100,7 @@
   const distinct = (values) => [...new Set(values)];
 
   edgefl.series = {
-    groupName, runName, runSwitch, sentences, kept, hover, folded, look, filled, legend, rowsHeight, namesHeight,
+    groupName, runName, runSwitch, sentences, hover, folded, look, filled, legend, rowsHeight, namesHeight,
     rows, between, listed, spaced, everyNth, distinct,
   };
 })();

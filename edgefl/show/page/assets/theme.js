@@ -24,22 +24,19 @@
     const [ink, rule, paper] = ["--ink", "--rule", "--paper"].map(edgefl.colour);
     // Numbers are in units of ours: Plotly's prefixes, such as k, would come on top of them.
     const digits = { exponentformat: "power", minexponent: 5, separatethousands: true };
-    const rules = { gridcolor: rule, linecolor: rule, zerolinecolor: rule };
-    const axis = { ...rules, ...digits, automargin: true, title: { standoff: 8 } };
-    const merged = { ...full };
-    for (const name of new Set(["xaxis", "yaxis", ...Object.keys(full).filter((key) => /^[xy]axis\d*$/.test(key))])) {
-      const own = full[name] ?? {};
-      const title = typeof own.title === "string" ? { text: own.title } : own.title;
-      merged[name] = { ...axis, ...own, title: { ...axis.title, ...title } };
-    }
+    const rules = { gridcolor: rule, linecolor: rule, zerolinecolor: rule, minor: { gridcolor: rule } };
+    const axis = { ...rules, ...digits, automargin: true, showline: true, title: { standoff: 8 } };
     return {
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false, hovermode: "closest",
-      dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
-      ...merged,
+      ...full,
       ...(state.printing ? { width: PRINTED } : {}),
-      margin: { l: 56, r: 22, t: 12, b: 48, ...full.margin },
-      font: { family: "system-ui, sans-serif", size: 12, color: ink, ...full.font },
-      hoverlabel: { bgcolor: paper, bordercolor: rule, font: { color: ink }, namelength: -1, ...full.hoverlabel },
+      template: { layout: {
+        paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false, hovermode: "closest",
+        dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
+        margin: { l: 56, r: 22, t: 12, b: 48 },
+        font: { family: "system-ui, sans-serif", size: 12, color: ink },
+        hoverlabel: { bgcolor: paper, bordercolor: rule, font: { color: ink }, namelength: -1 },
+        xaxis: axis, yaxis: axis,
+      } },
     };
   };
   edgefl.isDark = isDark;

@@ -1,12 +1,12 @@
-"""How many clients are busy, and how stale merged uploads are, over virtual time."""
+"""How many clients are busy, how stale merged uploads are, and who took part."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from edgefl.analysis.explain.path import rounds_of
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Floats, Ints
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot
@@ -20,17 +20,11 @@ _ACTIVE = {"of": _DETAIL, "t_s": FrameColumn("virtual time", "s"), "clients": Fr
 _STALE = {"of": _DETAIL, "t_s": FrameColumn("virtual time", "s"), "behind": FrameColumn("versions behind")}
 
 
-class _Blocks(NamedTuple):
-    active: Sequence[Block]
-    stale: Sequence[Block]
-    merged: bool
-
-
-def section(told: Told, read: Sequence[_Blocks]) -> Section:
+def section(told: Told, read: Sequence[Sequence[Block]]) -> Section:
     """Clients at work and the staleness of uploads of all runs."""
-    del told
-    active = Frame(_ACTIVE, [block for one in read for block in one.active])
-    stale = Frame(_STALE, [block for one in read for block in one.stale])
+    blocks = [block for one in read for block in one]
+    active = Frame(_ACTIVE, [block for block in blocks if "clients" in block])
+    stale = Frame(_STALE, [block for block in blocks if "behind" in block])
     plots = [
         Plot(
             "active",
@@ -54,7 +48,7 @@ def section(told: Told, read: Sequence[_Blocks]) -> Section:
             "How many versions the server's model was ahead of the one that a merged upload had started from,"
             " in the mean; of one run also the most.",
             "every upload was merged into the version it had started from."
-            if any(one.merged for one in read)
+            if any(one.summary.merged_clients for one in told.runs)
             else "nothing has been merged yet.",
             "lines",
             stale,
@@ -70,7 +64,7 @@ def section(told: Told, read: Sequence[_Blocks]) -> Section:
     return Section("activity", "Activity", plots)
 
 
-def read(one: Read) -> _Blocks:
+def read(one: Read) -> list[Block]:
     """Those of a run.
 
     A job is in flight from its dispatch until its upload has arrived, or until it is late, lost or cut before
@@ -78,9 +72,9 @@ def read(one: Read) -> _Blocks:
     count. Each step begins at its time; the last is the end.
     """
     found, end_s = one.run, one.summary.virtual_s
-    stale, merged = list(_staleness(found, one.place)), len(found.merged_in_rounds()) > 0
+    stale = list(_staleness(found, one.place))
     if not len(found.jobs) or end_s <= 0:
-        return _Blocks([], stale, merged)
+        return stale
     edges = np.linspace(0.0, end_s, _MOST + 1)
     means, most = _in_flight(found.jobs.dispatched_s, found.until_s, edges)
     wide = means.reshape(-1, _WIDE).mean(axis=1)
@@ -89,11 +83,11 @@ def read(one: Read) -> _Blocks:
         ("mean over a four-hundredth", edges, means),
         ("most at once", edges, most),
     )
-    active = [
+    active: list[Block] = [
         {"run": one.place, "of": of, "t_s": times.tolist(), "clients": [*values.tolist(), values[-1].item()]}
         for of, times, values in drawn
     ]
-    return _Blocks(active, stale, merged)
+    return active + stale
 
 
 def _in_flight(start_s: Floats, end_s: Floats, edges: Floats) -> tuple[Floats, Ints]:
@@ -138,3 +132,65 @@ def _staleness(found: Run, place: int) -> Iterator[Block]:
     means, most = np.add.reduceat(behind, starts) / (ends - starts), np.maximum.reduceat(behind, starts)
     for of, values in (("", means), ("most", most)):
         yield {"run": place, "of": of, "t_s": times, "behind": values.tolist()}
+
+
+_PARTICIPATION = {
+    "round": FrameColumn("round"),
+    "fairness": FrameColumn("Jain's index", "index"),
+    "distinct": FrameColumn("participating clients"),
+    "admitted": FrameColumn("admitted clients"),
+}
+
+
+def participation(told: Told, read: Sequence[Sequence[Block]]) -> Section:
+    """Participation and fairness of all runs."""
+    del told
+    frame = Frame(_PARTICIPATION, [one for each in read for one in each])
+    plot = Plot(
+        "participation",
+        "Participation and fairness",
+        "Clients with at least one job merged so far, and Jain's fairness index of jobs merged per client: 1"
+        " if all have the same number, 1/n if one of n clients has them all.",
+        "nothing has been merged yet.",
+        "lines",
+        frame,
+        x=["round"],
+        y=["fairness", "distinct"],
+        runs="all",
+        log="auto",
+        missing="nothing was merged",
+    )
+    return Section("participation", "Participation", [plot])
+
+
+def took_part(one: Read) -> list[Block]:
+    """A run's rounds that had a merge, or 400 of them, evenly spaced, with the last.
+
+    The jobs of a merge count for its round, whenever they were dispatched. Exchanges before and after the
+    rounds do not count. At the last, ``distinct`` is ``Summary.merged_clients``, and ``fairness``, Jain's
+    index of the jobs merged per admitted client, ``Summary.fairness``.
+    """
+    found, admitted = one.run, one.summary.clients - one.summary.refused
+    jobs, merges, mine = found.jobs, found.merges, found.merged_in_rounds()
+    if not len(mine):
+        return []
+    last = rounds_of(found).last
+    last = last[found.in_rounds[merges.exchange[last]]]
+    if len(last) > _MOST:
+        last = last[np.linspace(0, len(last) - 1, _MOST).astype(np.int64)]
+    ends = np.searchsorted(jobs.into_version[mine], merges.version[last], side="right")
+    counts = np.zeros(one.summary.clients, dtype=np.int64)
+    fairness, distinct = [], []
+    for merged, clients in zip(ends.tolist(), np.split(jobs.client[mine], ends)[:-1], strict=True):
+        np.add.at(counts, clients, 1)
+        fairness.append(merged**2 / (admitted * int(counts @ counts)) if merged else np.nan)
+        distinct.append(np.count_nonzero(counts))
+    return [
+        {
+            "run": one.place,
+            "round": merges.round[last].tolist(),
+            "fairness": fairness,
+            "distinct": distinct,
+            "admitted": admitted,
+        }
+    ]

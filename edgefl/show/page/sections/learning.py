@@ -19,7 +19,7 @@ def read(one: Read) -> Mapping[str, History]:
 def section(told: Told, read: Sequence[Mapping[str, History]]) -> Section:
     """Curves, and the Pareto fronts of all groups."""
     of_run = {id(head.summary): mine for head, mine in zip(told.runs, read, strict=True)}
-    found = curves([one.seeds for one in told.groups], lambda run: of_run[id(run)])
+    found = curves(told.groups, lambda run: of_run[id(run)])
     return Section("curves", "Learning", [accuracy_plot(found, partly(told)), _pareto(told)])
 
 
@@ -67,7 +67,7 @@ def accuracy_plot(found: Sequence[Curve], some: str = "") -> Plot:
 
 
 def _pareto(told: Told) -> Plot:
-    found = list(fronts([one.seeds for one in told.groups]))
+    found = list(fronts(told.groups))
     gains = list(dict.fromkeys(one.accuracy for one in found))
     costs = list(dict.fromkeys(one.cost for one in found))
     figures = {one.metric.key: one for one in told.figures if one.metric.key in {*gains, *costs}}

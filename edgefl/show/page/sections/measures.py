@@ -162,16 +162,16 @@ def _table(
     values[:, cells] = np.transpose(
         [part[-1:] if figures is _ALONE else np.quantile(part, shares) for part in parts]
     )
-    values = values.reshape(len(figures), len(versions), len(labels))
+    cube = values.reshape(len(figures), len(versions), len(labels))
     over = "" if figures is _ALONE else ", over clients"
     rounds, named = columns["round"][first].tolist(), [names[label] for label in labels]
     # The label of what is of no part is empty, and the first.
     apart = int("" in named)
     if apart:
-        lines = {name: own[:, 0].tolist() for name, own in zip(figures, values, strict=True)}
+        lines = {name: own[:, 0].tolist() for name, own in zip(figures, cube, strict=True)}
         yield {"what": f"{what}{over}", "version": versions.tolist(), "round": rounds, **lines}
     kind = "class" if classes.issuperset(named[apart:]) else "part"
-    for (words, _), own in zip(figures.values(), values, strict=True) if named[apart:] else ():
+    for (words, _), own in zip(figures.values(), cube, strict=True) if named[apart:] else ():
         yield {
             "what": f"{what}, by {kind}" + (f", {words} over clients" if words else ""),
             "along": along,

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edgefl.show.page.cells import once
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch, shared
-from edgefl.show.page.records import Read, Section, Told
+from edgefl.show.page.records import Read, Section, Told, once
 from edgefl.store.reader import Reader
 
 # What a picture of clients and classes can show.

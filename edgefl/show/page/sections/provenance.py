@@ -14,9 +14,8 @@ from edgefl.core.yamls import RESOLVED, dump
 from edgefl.planning.carbon import Carbon
 from edgefl.planning.describe import written_number
 from edgefl.planning.fleets import recorded_devices, recorded_fleet
-from edgefl.show.page.cells import PageTable, TableCell, once, shortened
 from edgefl.show.page.frames import shared
-from edgefl.show.page.records import Read, Section, Told
+from edgefl.show.page.records import PageTable, Read, Section, TableCell, Told, once, shortened
 from edgefl.show.values import setting_text
 from edgefl.store.events import event_hash
 
@@ -33,21 +32,16 @@ class RunOrigin(NamedTuple):
     """Where one run's figures come from.
 
     Attributes:
-        event_hash: the same for equal events; None where nothing has happened yet, or they are damaged.
-        scenario: the resolved scenario, with all defaults, as YAML.
-        assumed: a line for each assumption, in full.
-        made: in one go, resumed (where, and what was different from then on) or replayed (from what).
-        machine: from ``host.json``, as far as it is there.
+        told: in words: the hash of its events, the same for equal events; how it was made, in one go, resumed
+            (where, and what was different from then on) or replayed (from what); and its machine.
+        texts: by what they are: the scenario with all defaults, as YAML, and a line for each assumption.
         fleet: its members, availability and so on, as YAML; without its links, whose numbers are listed.
         numbers: every number of its devices, its links and its carbon record: (of, name, value with its unit
             and its bounds, status, source).
     """
 
-    event_hash: str | None
-    scenario: str
-    assumed: Sequence[str]
-    made: str
-    machine: Mapping[str, Any]
+    told: tuple[str, str, str]
+    texts: Mapping[str, str]
     fleet: str
     numbers: Sequence[tuple[str, str, str, str, str]]
 
@@ -59,12 +53,8 @@ def section(told: Told, read: Sequence[RunOrigin]) -> Section:
     for head, one in zip(told.runs, read, strict=True):
         name, folder = shortened(head.summary.name), head.summary.run_dir
         of = f"{name} ({folder})" if folder else name
-        texts[f"Resolved scenario of {of}"] = one.scenario
-        if one.assumed:
-            texts[f"Assumed by {of}"] = "\n".join(one.assumed)
-        machine = ", ".join(f"{key} {setting_text(value)}" for key, value in one.machine.items())
-        cells = (of, one.event_hash or "unknown", one.made, machine or "unknown")
-        rows.append(list(map(TableCell, cells)))
+        texts |= {f"{title} {of}": text for title, text in one.texts.items()}
+        rows.append(list(map(TableCell, (of, *one.told))))
     head_of = ["run", "hash of its events", "made", "machine"]
     tables = [
         PageTable("Each run's events and the machine that ran it", head_of, rows, folded=len(rows) > _FEW)
@@ -93,12 +83,13 @@ def read(one: Read) -> RunOrigin:
         **{f"device {name}": device for name, device in recorded_devices(reader).items()},
         **{f"link {name}": link for name, link in fleet.links.items()},
     }
+    machine = ", ".join(f"{key} {setting_text(host[key])}" for key in _MACHINE if key in host)
+    texts = {"Resolved scenario of": _shortened(dump(plan["scenario"]))}
+    if assumed := reader.meta["assumed"]:
+        texts["Assumed by"] = "\n".join(assumed)
     return RunOrigin(
-        event_hash=event_hash(reader),
-        scenario=_shortened(dump(plan["scenario"])),
-        assumed=reader.meta["assumed"],
-        made=_made(reader.meta),
-        machine={key: host[key] for key in _MACHINE if key in host},
+        told=(event_hash(reader) or "unknown", _made(reader.meta), machine or "unknown"),
+        texts=texts,
         fleet=_shortened(dump({key: value for key, value in plan["fleet"].items() if key != "links"})),
         numbers=[*(each for of, record in records.items() for each in _numbers(of, record)), *_carbon(fleet)],
     )

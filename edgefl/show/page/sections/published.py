@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from edgefl.analysis.published import RATIO, Beside, Figure, beside_runs
-from edgefl.show.page.cells import PageTable, TableCell
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
-from edgefl.show.page.records import Section, Told
+from edgefl.show.page.records import PageTable, Section, TableCell, Told
 from edgefl.show.published import order_words, tables
 
 _COLUMNS = {
@@ -21,10 +20,9 @@ _COLUMNS = {
 }
 
 
-def section(told: Told, read: Sequence[object]) -> Section:
+def section(told: Told) -> Section:
     """Figures of papers, and whether ours have their order."""
-    del read
-    return published_section(beside_runs([one.seeds for one in told.groups]))
+    return published_section(beside_runs(told.groups))
 
 
 def published_section(found: Sequence[Beside]) -> Section:

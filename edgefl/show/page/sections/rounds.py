@@ -1,4 +1,4 @@
-"""A run's rounds, job by job."""
+"""A run's rounds, job by job, and how long they and their jobs took."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.explain.path import PHASES, critical_paths
+from edgefl.analysis.explain.path import PHASES, critical_paths, rounds_of
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.event import ENDINGS, Kind
@@ -101,7 +101,7 @@ def read(one: Read) -> list[dict[str, Any]]:
     listed = [ordered[slice(*ends)][:_JOBS] for ends in zip(begins, stops, strict=True)]
     jobs, ends = np.concatenate(listed), np.cumsum(list(map(len, listed)))
     columns = _columns(found, jobs)
-    waits = _waited(found, every.version[kept])
+    waits = _waited_of(found, every.version[kept])
     blocks = []
     for at, (place, mine, end, waited) in enumerate(zip(kept, listed, ends, waits, strict=True)):
         own = {name: column[end - len(mine) : end] for name, column in columns.items()}
@@ -199,7 +199,7 @@ def _kept(found: Run, every: _All, most_jobs: int) -> Ints:
     return order[np.unique(np.append(spaced, np.argmax((every.to_s - from_s)[order])))]
 
 
-def _waited(found: Run, versions: Ints) -> Iterator[Block]:
+def _waited_of(found: Run, versions: Ints) -> Iterator[Block]:
     """Whom merges waited for: the client with most of each one's critical path, for what, and how long.
 
     It is -1 for a timer, the server or clients to come, and the phase is empty where there is no path.
@@ -239,4 +239,105 @@ def _columns(found: Run, places: Ints) -> dict[str, list[Any]]:
         "device": [found.device_names[place] for place in found.clients.device[jobs.client]],
         **{name: np.round(column, decimals).tolist() for name, column in columns.items()},
         "ending": [str(ENDINGS[ending]) for ending in jobs.ending.tolist()],
+    }
+
+
+_STEPS = 201
+# Virtual seconds are equal that differ in less: differences of times are rounded.
+_DECIMALS = 9
+# What a merged job did between two of its stations.
+_MEASURED = {
+    "jobs": ("dispatched_s", "arrived_s"),
+    "receiving": ("dispatched_s", "received_s"),
+    "work": ("received_s", "worked_s"),
+    "transmission": ("worked_s", "arrived_s"),
+}
+_DURATIONS = {
+    "device": FrameColumn("device", told=False),
+    "of": FrameColumn("of", told=False),
+    "count": FrameColumn("how many"),
+    "seconds": FrameColumn("virtual time", "s"),
+    "share": FrameColumn("share that took at most so long", "share"),
+}
+
+
+def durations(told: Told, read: Sequence[Sequence[Block]]) -> Section:
+    """Durations of all runs."""
+    del told
+    frame = Frame(_DURATIONS, [one for each in read for one in each])
+    plot = Plot(
+        "durations",
+        "Durations of rounds and jobs (CDF)",
+        "The share of rounds, jobs or stages that took at most a given virtual time. Choose a run to compare"
+        " its classes of devices.",
+        "no job has ended yet.",
+        "lines",
+        frame,
+        x=["seconds"],
+        y=["share"],
+        by=[Switch("of", "Of")],
+        runs="all",
+        detail="device",
+        whole="all devices",
+        log="X",
+        step=True,
+        left="jobs that were not merged do not count",
+        missing="nothing was merged",
+    )
+    return Section("durations", "Durations", [plot])
+
+
+def took(one: Read) -> list[Block]:
+    """The cumulative distributions of a run's durations, in virtual seconds.
+
+    Of jobs, those count that were merged in rounds: a job takes from its dispatch until its upload has
+    arrived, a stage from one station to the next, with the time in which its client was away or paused. A
+    round takes from the last merge of the round before it, or of the exchanges at the start, to its own last
+    merge. A fleet of one device has the distributions of all alone.
+    """
+    found, names = one.run, one.run.device_names
+    jobs = found.jobs
+    in_rounds = found.in_rounds[jobs.exchange]
+    merged = in_rounds & (jobs.ending == ENDINGS.index(Kind.MERGED))
+    device = found.clients.device[jobs.client]
+    groups = [("", in_rounds), *((name, in_rounds & (device == place)) for place, name in enumerate(names))]
+    blocks = list(_distribution("rounds", "", _rounds_s(found, one.summary.rounds), 0))
+    for what, (start, end) in _MEASURED.items():
+        for name, mine in groups if len(names) > 1 else groups[:1]:
+            chosen = np.flatnonzero(mine & merged)
+            seconds = jobs[end][chosen] - jobs[start][chosen]
+            blocks += _distribution(what, name, seconds, int(np.count_nonzero(mine)) - len(chosen))
+    return [{"run": one.place, **block} for block in blocks]
+
+
+def _rounds_s(found: Run, number: int | None) -> Floats:
+    """How long each round took that had a merge, in order; the last may have been broken off."""
+    rounds = rounds_of(found)
+    inside = found.in_rounds[found.merges.exchange[rounds.first]]
+    mine = inside & (rounds.number < (np.inf if number is None else number))
+    took_s: Floats = (rounds.to_s - rounds.from_s)[mine]
+    return took_s
+
+
+def _distribution(what: str, device: str, seconds: Floats, left: int) -> Iterator[Block]:
+    """Different durations in ascending order, at most 201: all, or one for each half percent; none of none.
+
+    It rises from nothing at the least. The share is of all that took at most so long.
+    """
+    if not len(seconds):
+        return
+    different, counts = np.unique(np.round(seconds, _DECIMALS), return_counts=True)
+    share = np.cumsum(counts) / len(seconds)
+    if len(different) > _STEPS:
+        # The first duration that so large a share does not exceed; the least and the most are among them.
+        quantiles = np.linspace(0.0, 1.0, _STEPS)
+        kept = np.unique(np.minimum(np.searchsorted(share, quantiles), len(different) - 1))
+        different, share = different[kept], share[kept]
+    yield {
+        "device": device,
+        "of": what,
+        "count": len(seconds),
+        "seconds": [different[0].item(), *different.tolist()],
+        "share": [0.0, *share.tolist()],
+        "left": left,
     }

@@ -1,4 +1,4 @@
-"""What a page begins with: what was compared, on which fleet, and who is ahead."""
+"""What a page begins with, what was compared and who is ahead; and all figures, runs and settings."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from dataclasses import replace
 
 from edgefl.analysis.groups import Judged
 from edgefl.analysis.settings import fleet_name
-from edgefl.show.compare import scales
-from edgefl.show.page.cells import (
+from edgefl.show.compare import about_seeds, scales
+from edgefl.show.page.records import (
     ABREAST,
     PageTable,
+    RunHead,
+    Section,
     TableCell,
+    Told,
     across,
     once,
     rounds_cell,
     setting,
     shortened,
 )
-from edgefl.show.page.records import RunHead, Section, Told
 from edgefl.show.sensitivity import about, effects, verdict_lines
-from edgefl.show.table import MISSING
-from edgefl.show.texts import listed, unfinished
+from edgefl.show.table import MISSING, listed, unfinished
 from edgefl.show.values import cell
 
 # Characters of the reason why a run failed.
@@ -31,9 +32,8 @@ BEST, TIED, CLOSE = ("★", "best"), ("=", "equal best"), ("≈", "best, but not
 """Signs behind a figure and their meanings."""
 
 
-def section(told: Told, read: Sequence[object]) -> Section:
+def section(told: Told) -> Section:
     """The verdict, and what it is of."""
-    del read
     main, aside = verdicts(told)
     second = f"Verdict: the {aside[0].metric.model} model to the target" if aside else ""
     return Section(
@@ -147,10 +147,10 @@ def _verdict_order(row: Judged) -> str:
 def _effects_table(told: Told) -> Iterator[PageTable]:
     found = told.dependence.found if told.dependence else None
     for one in effects(found) if found else ():
-        rows = [[TableCell(text(number)) for text in one.columns.values()] for number in one.numbers]
+        rows = [[TableCell(str(text)) for text in row] for row in one.table.rows]
         total = [TableCell("all together"), TableCell(""), *map(TableCell, one.together.values())]
         caption = f"What {one.quantity} depends on: each number alone, then all together"
-        yield PageTable(caption, ["number", *list(one.columns)[1:]], [*rows, total], sorts=False, folded=True)
+        yield PageTable(caption, ["number", *one.table.heads[1:]], [*rows, total], sorts=False, folded=True)
 
 
 def _verdict_words(told: Told) -> dict[str, str]:
@@ -177,9 +177,8 @@ def _verdict_notes(told: Told, main: Sequence[Judged], aside: Sequence[Judged]) 
         )
         yield f"{', '.join(signs)}{close}."
         yield from _seeds(told)
-    yield from (
-        sign for sign in told.signs if sign.startswith("±") or (told.pairs and sign in told.pairs.notes)
-    )
+    yield from about_seeds(told.groups)
+    yield from told.pairs.notes if told.pairs else ()
     yield from _intervals(told)
     if model := next((row.metric.model for row in main if row.metric.key.startswith("target.")), ""):
         yield f"To a target: until the first evaluation of the {model} model at or above it."
@@ -246,3 +245,44 @@ def _count_words(counts: Mapping[str, int]) -> str:
     """Names with how many clients have each, the most first."""
     ordered = sorted(counts.items(), key=lambda one: -one[1])
     return ", ".join(f"{count:,} {name}" for name, count in ordered) or MISSING
+
+
+def every_figure(told: Told) -> Section:
+    """What `edgefl compare` shows."""
+    cells = [
+        [TableCell(cell(value, row.metric.unit), value.mean if value else None) for value in row.values]
+        for row in told.figures
+    ]
+    labels = [row.metric.label for row in told.figures]
+    table = across("All figures, as edgefl compare shows them", told.names, labels, cells)
+    notes = list(told.signs)
+    if any(value is None for row in told.figures for value in row.values):
+        notes.append(f"{MISSING} stands where a run has no such figure.")
+    return Section("figures", "All figures", tables=[table], notes=notes)
+
+
+def runs_made(told: Told) -> Section:
+    """A row for each run."""
+    head = ["run", "method", "data set", "seed", "clients", "refused", "rounds", "engine", "status", "folder"]
+    rows = [
+        [
+            TableCell(shortened(run.name)),
+            TableCell(run.method),
+            TableCell(run.dataset or "unknown"),
+            TableCell(str(run.seed)),
+            TableCell(f"{run.clients:,}", run.clients),
+            TableCell(f"{run.refused:,}", run.refused),
+            TableCell(rounds_cell(run), run.rounds),
+            TableCell(run.engine),
+            TableCell(run.status),
+            TableCell(run.run_dir),
+        ]
+        for run in (one.summary for one in told.runs)
+    ]
+    return Section("runs", "Runs", tables=[PageTable("The runs", head, rows), *_settings_table(told)])
+
+
+def _settings_table(told: Told) -> Iterator[PageTable]:
+    cells = [[TableCell(setting(value, key)) for value in values] for key, values in told.settings.items()]
+    if cells:
+        yield across("The settings in which they differ", told.names, list(told.settings), cells)
