@@ -16,6 +16,7 @@ from edgefl.compute.kernels import tensors
 from edgefl.compute.merging import merge_trace
 from edgefl.core import draws
 from edgefl.core.arrays import Floats, Ints
+from edgefl.core.availability import DAY_S
 from edgefl.core.clients import Clients, kinds_of
 from edgefl.core.corners import Interval
 from edgefl.core.cost import Trace
@@ -24,10 +25,11 @@ from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import Mistakes, ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import MergeCost, ServerWork
+from edgefl.core.notes import note
 from edgefl.core.plan import Plan
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LABELS, Scenario
-from edgefl.core.units import show_bytes, show_share
+from edgefl.core.units import show_bytes, show_seconds, show_share
 from edgefl.core.user_code import returned, user_code
 from edgefl.core.yamls import RESOLVED
 from edgefl.data.federation import Federation
@@ -344,6 +346,9 @@ def _resolved(scenario: Scenario, learning: Learning, ground: Ground) -> dict[st
 
 _COUNTED = {"flops": "operations", "down_bytes": "bytes down", "up_bytes": "bytes up"}
 _MOST = 2**63 - 1
+# Assumed of the clock: measured by benchmarks/world.py, and of rounds of a job or none, on one core.
+_JOBS_PER_S, _ROUNDS_PER_S = 20_000, 3_000
+_LONG_S = 60.0
 
 
 def check_limits(plan: Plan) -> None:
@@ -368,26 +373,56 @@ def check_limits(plan: Plan) -> None:
     )
 
 
-def check_size(plan: Plan) -> None:
-    """Refuses totals of operations or bytes beyond 64 bits; of other limits than rounds nobody knows them."""
+def _size(plan: Plan) -> tuple[float, dict[str, float]]:
+    """About how many rounds a plan with clients has, or merges without rounds, and how many jobs by exchange.
+
+    As its limits of rounds and of time say; inf where none does.
+    """
     server, policy, clients = plan.scenario.server, plan.policy, float(plan.clients.admitted.sum())
-    if not clients or server.until.model_dump(exclude_none=True).keys() != {"rounds"}:
-        return
+    asked = min(clients, policy.asks(server.participants) or clients)
     # An asynchronous policy merges what has arrived from those that are at work.
-    merged = policy.merges(min(clients, policy.asks(server.participants) or clients))
-    rounds, admitted = float(server.until.rounds or 0), np.unique(plan.clients.kind[plan.clients.admitted])
+    merged = policy.merges(asked)
+    rounds = float(server.until.rounds or math.inf)
+    each_round = [prices for prices in plan.prices if prices.at == "round"]
+    if server.until.time is not None and each_round:
+        demands = [prices.demand(plan.clients.kind[plan.clients.admitted]) for prices in each_round]
+        job_s = float(np.mean([np.mean(one.down_s + one.work_s + one.up_s) for one in demands]))
+        least_s, most_s = policy.lasts_s()
+        length_s = min(max(job_s * merged / asked, least_s), most_s)
+        rounds = min(rounds, server.until.time / max(length_s, 1e-12))
+    return rounds, {
+        prices.exchange: rounds / prices.every * (clients if prices.everyone else merged)
+        if prices.at == "round"
+        else clients
+        for prices in plan.prices
+    }
+
+
+def check_size(plan: Plan) -> None:
+    """Refuses totals of operations or bytes beyond 64 bits; a note tells if the clock takes over a minute."""
+    if not plan.clients.admitted.any():
+        return
+    rounds, by_exchange = _size(plan)
+    # Of other limits it is not known how many rounds they let through.
+    only_rounds = plan.scenario.server.until.model_dump(exclude_none=True).keys() == {"rounds"}
+    admitted = np.unique(plan.clients.kind[plan.clients.admitted])
     for name, words in _COUNTED.items():
-        total = 0.0
-        for each in plan.prices:
-            times = rounds / each.every if each.at == "round" else 1.0
-            jobs = merged if each.at == "round" and not each.everyone else clients
-            total += times * jobs * float(getattr(each, name)[admitted].max())
-        if total > _MOST:
+        each = {prices.exchange: float(getattr(prices, name)[admitted].max()) for prices in plan.prices}
+        total = sum(jobs * each[exchange] for exchange, jobs in by_exchange.items())
+        if only_rounds and total > _MOST:
             raise ScenarioError(
                 f"all jobs have about {total:.2g} {words}; the most that can be counted is {_MOST:.2g}",
                 where="local" if name == "flops" else "server",
                 hint="lower the epochs or steps, or the rounds",
             )
+    jobs = sum(by_exchange.values())
+    seconds = jobs / _JOBS_PER_S + rounds / _ROUNDS_PER_S
+    if math.isfinite(seconds) and seconds > _LONG_S:
+        long = f"{seconds / DAY_S:,.0f} days" if seconds > 2 * DAY_S else show_seconds(seconds)
+        note(
+            f"{plan.scenario.name}: the clock alone takes about {long}, for {rounds:.2g} rounds with "
+            f"{jobs:.2g} jobs (assumed: {_ROUNDS_PER_S:,} rounds and {_JOBS_PER_S:,} jobs a second)"
+        )
 
 
 def server_board(draft: Draft) -> Board | None:
