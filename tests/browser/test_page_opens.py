@@ -142,7 +142,7 @@ def test_dark_and_light(visit):
     """The page follows what the user prefers, and the button turns it; plots take its ink."""
     page = visit(scheme="dark")
     ink = "() => getComputedStyle(document.body).color"
-    font = "() => document.querySelector('#plot-accuracy .canvas').layout.font.color"
+    font = "() => document.querySelector('#plot-accuracy .canvas')._fullLayout.font.color"
     page.draw_all()
     dark = page.page.evaluate(ink)
     assert page.page.evaluate(font) == dark
@@ -175,13 +175,13 @@ def test_print_is_light_and_has_everything(visit):
     for control in ("nav", "#theme", ".switches", ".downloads"):
         assert not page.locator(control).first.is_visible()
     assert page.locator("#provenance h2").is_visible()
-    ink = page.evaluate("document.querySelector('#plot-accuracy .canvas').layout.font.color")
+    ink = page.evaluate("document.querySelector('#plot-accuracy .canvas')._fullLayout.font.color")
     assert ink == page.evaluate("getComputedStyle(document.body).color")
     page.emulate_media(media="screen")
     drawn = (
         "event => { dispatchEvent(new Event(event));"
         " const {layout} = document.querySelector('#plot-accuracy .canvas');"
-        " return [layout.font.color, layout.width]; }"
+        " return [layout.template.layout.font.color, layout.width]; }"
     )
     assert page.evaluate(drawn, "beforeprint") == ["rgb(27, 31, 36)", 720]
     assert page.evaluate(drawn, "afterprint") == ["rgb(232, 234, 237)", None]

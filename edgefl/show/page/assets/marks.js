@@ -2,8 +2,7 @@
 (() => {
   const { series, known, text } = edgefl;
   const ALL = "all", FIRST = "first";
-  // Points that the lines of one plot have together, so that a switch answers at once, evenly spaced; the CSV has
-  // them all.
+  // Points that the lines of one plot have together, so that a switch answers at once; the CSV has them all.
   const POINTS = 8_000;
   // With more points or more lines than these, lines have no markers.
   const MARKED = 30, FEW = 12;
@@ -126,7 +125,7 @@
     const [low, high] = [`${y}_low`, `${y}_high`];
     const banded = blocks.filter((block) => Array.isArray(block[low]));
     const budget = Math.max(Math.floor(POINTS / (blocks.length + banded.length)), 40);
-    const places = blocks.map((block) => series.spaced(block[y].length, budget)
+    const places = blocks.map((block) => series.kept(block[y], budget)
       .filter((place) => known(block[x][place]) && known(block[y][place])));
     const rounds = x === "round" && !choice.log_x ? edgefl.rounds(blocks.flatMap((block) => block[x])) : {};
     const xs = axisOf(plot, x, blocks, choice.log_x, rounds);

@@ -22,6 +22,28 @@
   /** Sentences one after the other, without those that are not there. */
   const sentences = (...all) => all.filter(Boolean).join(" ");
 
+  /** Places of a line's points, at most `most`: the lowest and the highest of each stretch, and both ends. */
+  function kept(values, most) {
+    const count = values.length;
+    if (count <= most) return values.map((_, place) => place);
+    const stretches = Math.max(Math.floor((most - 2) / 2), 1);
+    const places = [0];
+    for (let stretch = 0; stretch < stretches; stretch += 1) {
+      const from = 1 + Math.floor((stretch * (count - 2)) / stretches);
+      const to = 1 + Math.floor(((stretch + 1) * (count - 2)) / stretches);
+      let low = from;
+      let high = from;
+      for (let place = from; place < to; place += 1) {
+        if (values[place] < values[low]) low = place;
+        if (values[place] > values[high]) high = place;
+      }
+      places.push(Math.min(low, high));
+      if (low !== high) places.push(Math.max(low, high));
+    }
+    places.push(count - 1);
+    return places;
+  }
+
   /** A bold name and lines below it, for a hover. */
   const hover = (name, ...lines) =>
     [`<b>${edgefl.text(name)}</b>`, ...lines.filter(Boolean).map(edgefl.escaped)].join("<br>");
@@ -100,7 +122,7 @@
   const distinct = (values) => [...new Set(values)];
 
   edgefl.series = {
-    groupName, runName, runSwitch, sentences, hover, folded, look, filled, legend, rowsHeight, namesHeight,
+    groupName, runName, runSwitch, sentences, kept, hover, folded, look, filled, legend, rowsHeight, namesHeight,
     rows, between, listed, spaced, everyNth, distinct,
   };
 })();
