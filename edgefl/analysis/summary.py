@@ -72,7 +72,7 @@ class RunOutcome:
     Attributes:
         name, method, seed, run_id, status, reason, evaluated_on: as the run's directory has them.
         event_hash: the same for the same jobs and events of the server, so for one plan on every engine; see
-            ``store.event_hash``. None where nothing has happened.
+            ``store.events.event_hash``. None where nothing has happened.
         run_dir: its directory; empty for a dry run.
         accuracy: by model, "global" and "personal", those that were evaluated.
         after_rounds: the first exchange after the last round; None where there is none.

@@ -217,13 +217,13 @@ def target(name: str, out: Path | None, *, force: bool) -> Path:
             written.
     """
     path = out or next(iter(catalogue.user_folders()), Path()) / "devices" / f"{name}.yaml"
-    # A device has its file's name.
-    for where, text in {"NAME": name, "--out": path.stem}.items():
-        check_name("devices", text, path, where)
-    if out:
-        check_out(out, f"{name}.yaml", force=force, suffixes=(".yaml",))
+    if out or path.is_dir():
+        check_out(path, f"{name}.yaml", force=force, suffixes=(".yaml",))
     else:
         check_free(path, force=force)
+    # A device has its file's name.
+    for where, text in {"NAME": name, "--out": path.name.removesuffix(".yaml")}.items():
+        check_name("devices", text, path, where)
     folder = next(one for one in path.absolute().parents if one.exists())
     try:
         # Before measurements, which take minutes. Permissions do not tell about read-only and special file

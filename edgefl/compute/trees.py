@@ -7,6 +7,7 @@ kernels round differently. A tree comes back with its keys in their order: sums 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import tempfile
 from pathlib import Path
@@ -50,9 +51,11 @@ def sweep() -> str:
     Returns:
         What the names of this process's folders begin with, by which they are found.
     """
-    # A process's number is one in its own namespace, such as a container's.
-    space = Path("/proc/self/ns/pid")
-    begin = f"edgefl-{space.stat().st_ino if space.exists() else 0}-"
+    # A process's number is one of a host since its start, and of a namespace, such as a container's.
+    space, boot = Path("/proc/self/ns/pid"), Path("/proc/sys/kernel/random/boot_id")
+    known = space.exists() and boot.exists()
+    host = boot.read_text()[:8] + str(space.stat().st_ino) if known else platform.node()
+    begin = f"edgefl-{host.replace('-', '')}-"
     for place in (_SHARED_MEMORY, Path(tempfile.gettempdir())):
         for left in place.glob(f"{begin}*"):
             number = left.name.split("-")[2]

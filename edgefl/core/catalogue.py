@@ -322,7 +322,7 @@ def summary(entry: Entry) -> str:
     content = entry.path.read_bytes()
     if entry.path.suffix == ".py":
         try:
-            doc = ast.get_docstring(ast.parse(content)) or ""
+            doc = ast.get_docstring(ast.parse(content, entry.path.name)) or ""
         except (SyntaxError, ValueError) as error:
             return f"(not valid Python: {error})"
         return doc.split("\n", 1)[0].strip()

@@ -59,9 +59,9 @@ def known(spec: Spec, dataset: str, make: Callable[..., Any] | None = None) -> S
         if by_torchvision is not None:
             place, what = by_torchvision, "is unreadable or incomplete"
             hint = f"remove {inside} and allow the download"
-        place.mkdir(parents=True, exist_ok=True)
         # NumPy warns of CIFAR's pickles of 2009, and tarfile of archives whose md5 torchvision has checked.
         with explained(f"{spec.name} {what}", str(place), hint), warnings.catch_warnings(action="ignore"):
+            place.mkdir(parents=True, exist_ok=True)
             # torchvision takes a second to import, and most layouts do not need it.
             part = make or getattr(torchvision().datasets, dataset)
             parts = [_arrays(part(place, train=one, download=download)) for one in (True, False)]

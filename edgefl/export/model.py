@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, Json, model_validator
+from pydantic import Field, model_validator
 
 from edgefl.core.errors import UserError
 from edgefl.core.params import Positive, Strict
@@ -289,10 +290,10 @@ class ImageMetadata(Strict):
         mean, std: of the training images' pixels in 0 to 1, by channel.
     """
 
-    shape: Json[tuple[Side, Side, Side]]
-    class_names: Json[tuple[str, ...]]
-    mean: Json[tuple[float, ...]]
-    std: Json[tuple[Positive, ...]]
+    shape: tuple[Side, Side, Side]
+    class_names: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[Positive, ...]
 
     @model_validator(mode="after")
     def _agree(self) -> ImageMetadata:
@@ -317,8 +318,8 @@ class Origin(Strict):
     """
 
     run_id: str
-    client: Json[int] | Literal["global"]
-    version: Json[int]
+    client: int | Literal["global"]
+    version: int
 
 
 def image_metadata(model: ModelFile) -> ImageMetadata:
@@ -340,7 +341,11 @@ def origin(model: ModelFile) -> Origin | None:
 
 
 def _read(record: type[Record], model: ModelFile) -> Record:
-    facts: dict[str, Any] = {key: model.facts[key] for key in record.model_fields if key in model.facts}
+    facts = {
+        key: model.facts[key] if one.annotation is str else _parsed(model.facts[key])
+        for key, one in record.model_fields.items()
+        if key in model.facts
+    }
     missing = [key for key in record.model_fields if key not in facts]
     hint = "use a file that edgefl export wrote"
     if missing:
@@ -351,3 +356,11 @@ def _read(record: type[Record], model: ModelFile) -> Record:
     except UserError as error:
         what = f"{model.path.name} has metadata that edgefl does not write: {error.what}"
         raise UserError(what, where=error.where, hint=hint) from error
+
+
+def _parsed(text: str) -> Any:
+    """A value of JSON; a text that is none is told as such where a number is asked for."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

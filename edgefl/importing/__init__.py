@@ -249,7 +249,7 @@ def _links(trace: RecordedUsers, base: str) -> tuple[dict[str, Any], list[str], 
             titles.append(f"{show(value)} {key}")
         records[name] = {"title": f"{', '.join(titles)} ({trace.kind})", **numbers, **below}
     told = [_told(key, one, _NUMBERS[key][1]) for key, one in columns.items()]
-    if trace.columns.get("down") is trace.columns.get("up"):
+    if "down" in columns and trace.columns.get("down") is trace.columns.get("up"):
         told = [_told("down and up", columns["down"], show_bits)]
     told.append(f"{show_count(len(names), 'link')}{rounded}")
     return records, [names[index] for index in of], "; ".join(told)

@@ -27,6 +27,8 @@ IN_MEMORY = Path(":memory:")
 # Tables of files, each in a folder of that name.
 FILES = ("versions", "states", "outcomes")
 _RUNS = Path("runs")
+# The database, or what becomes it.
+_MADE = re.compile(rf"{re.escape(DATABASE)}(\.\d+-\d+\.tmp)?")
 
 
 @contextmanager
@@ -127,7 +129,7 @@ def made_in(folder: Path) -> list[Path]:
 def _is_made(folder: Path) -> bool:
     """Whether a run was made there; not in a directory that cannot be read."""
     with suppress(OSError):
-        return any(path.is_file() for path in folder.glob(f"{DATABASE}*"))
+        return any(path.is_file() and _MADE.fullmatch(path.name) for path in folder.glob(f"{DATABASE}*"))
     return False
 
 

@@ -64,9 +64,10 @@ def is_locked(folder: Path) -> bool:
 def works_on(run: Path) -> None:
     """Notes in the lock of a run's group that the command is at this run, and at no other one."""
     # Without a lock there is no such file.
-    with suppress(OSError), (_locked_with(run) / LOCK).open("r+", encoding="utf-8") as file:
-        file.truncate()
-        file.write(run.resolve().name)
+    with suppress(OSError):
+        file = os.open(_locked_with(run) / LOCK, os.O_WRONLY | os.O_TRUNC | _NO_LINK)
+        with open(file, "w", encoding="utf-8") as opened:  # noqa: PTH123 - a descriptor
+            opened.write(run.resolve().name)
 
 
 def is_worked_on(run: Path) -> bool:

@@ -66,13 +66,14 @@ def removals(paths: Sequence[Path]) -> list[Removal]:
         UserError: a path is none of these, or a link, or holds the current directory or the home.
     """
     found: dict[Path, Removal] = {}
-    seen: set[Path] = set()
+    seen: set[tuple[Path, Path]] = set()
     for path in paths:
         for run in _made(path):
             folder = run.parent if run != path and is_group(run.parent) else run
             one = found.setdefault(folder.resolve(), Removal(folder, path, []))
-            if run.resolve() not in seen and not is_group(run):
-                seen.add(run.resolve())
+            pair = folder.resolve(), run.resolve()
+            if pair not in seen and not is_group(run):
+                seen.add(pair)
                 one.runs.append(run)
     # A run whose group goes as well is the group's.
     return [one for real, one in found.items() if not any(parent in found for parent in real.parents)]
@@ -151,8 +152,10 @@ def _clear(folder: Path, own: str) -> None:
     pattern = re.compile(f"({own}){_TEMPORARY}")
     found = [path for path in folder.rglob("*") if pattern.fullmatch(path.relative_to(folder).as_posix())]
     found.sort(key=lambda path: (path.name.startswith((DATABASE, GROUP)), -len(path.parts)))
-    for path in [*found, folder]:
+    for path in found:
         if path.is_symlink() or not path.is_dir():
             path.unlink(missing_ok=True)
         elif not any(path.iterdir()):
             path.rmdir()
+    if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
+        folder.rmdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -62,9 +63,12 @@ class Store:
     @contextmanager
     def planned(cls, folder: Path) -> Iterator[Store]:
         """Makes a run's directory, which is planned in the block; nothing of it is left on failure."""
+        with _telling(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            if any((folder / name).exists() for name in (DATABASE, *FILES)):
+                raise FileExistsError(errno.EEXIST, "it holds a run")
         try:
             with _telling(folder):
-                folder.mkdir(parents=True, exist_ok=True)
                 for name in FILES:
                     (folder / name).mkdir()
                 # A run is known by its database, which gets its name when all is known.

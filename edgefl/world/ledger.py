@@ -47,7 +47,7 @@ class Ledger:
         self._jobs += len(rows)
         self._client_s += float((rows["receive_s"] + rows["work_s"] + rows["transmit_s"]).sum())
         wasted = rows["ending"] != _MERGED
-        self._wasted_bytes += sum((rows["down_bytes"] + rows["up_bytes"])[wasted].tolist())
+        self._wasted_bytes += sum(sum(rows[name][wasted].tolist()) for name in ("down_bytes", "up_bytes"))
         self.spend(rows["client"], joules(rows))
 
     def spend(self, clients: np.ndarray, spent_j: Floats) -> None:

@@ -201,7 +201,7 @@ class World:
         candidates = self.free()
         if count >= len(candidates):
             return candidates.array()
-        places = self._selector.places(count, len(candidates))
+        places = self._selector.cohort_places(count, len(candidates))
         if places is not None:
             return candidates.at(places)
         return self.checks.chosen(self._selector.select, count, candidates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 from edgefl.compute.job import Engine, EngineContext
@@ -9,13 +10,13 @@ from edgefl.core.params import Component
 
 
 class EngineParams(Component):
-    """The parameters of an engine; what trains nothing, or is replaced by another, builds none."""
+    """The parameters of an engine."""
 
     TRAINS: ClassVar[bool] = True
 
+    @abstractmethod
     def build(self, context: EngineContext) -> Engine:
         """The engine of a run."""
-        raise NotImplementedError
 
     def check(self) -> None:
         """Refuses, before the run, what this machine does not have; raises a ``UserError``."""

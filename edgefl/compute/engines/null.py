@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from edgefl.compute.engines import EngineParams
+from edgefl.compute.job import Engine, EngineContext
 
 
 class Params(EngineParams):
     """Null has no parameters."""
 
     TRAINS = False
+
+    def build(self, context: EngineContext) -> Engine:
+        """Nobody asks: nothing is trained."""
+        raise NotImplementedError

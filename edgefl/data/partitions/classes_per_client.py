@@ -41,7 +41,7 @@ class Params(Partition):
             counts = _draw(self.k, available, clients, rng)
             if counts.any(axis=1).all():
                 return deal(labels, counts, rng)
-        raise TooFewError(labels, clients, "one of its classes", "use fewer clients, or a larger k")
+        raise TooFewError(labels, clients, "one of their classes", "use fewer clients, or a larger k")
 
 
 def _draw(k: int, available: Ints, clients: int, rng: np.random.Generator) -> Ints:

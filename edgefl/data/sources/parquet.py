@@ -51,6 +51,8 @@ class Params(OwnImages):
         if least < 0 or most >= classes or classes > _MOST_CLASSES:
             what = f"labels run from {least} to {most}; they must be numbers of classes, from 0"
             raise DataError(what + (f" to {classes - 1}" if names else ""), where=self.path)
+        if len(set(names)) < len(names):
+            raise DataError("two classes have the same name", where=self.path)
         return self.source(names or tuple(map(str, range(classes))), *parts)
 
 
@@ -96,7 +98,11 @@ def image_parquet(files: Sequence[Path], label: str | None = None, user: str | N
     images = [
         field.name
         for field in schema
-        if types.is_struct(field.type) and field.type.get_field_index("bytes") >= 0
+        if types.is_struct(field.type)
+        and any(
+            each.name == "bytes" and (types.is_binary(each.type) or types.is_large_binary(each.type))
+            for each in field.type
+        )
     ]
     known = _LABELS if label is None else (label,)
     labels = [one for one in known if one in schema.names and types.is_integer(schema.field(one).type)]

@@ -74,7 +74,8 @@ class TensorCodec(Codec):
 
     def sizes(self, payload: Payload, reference: Payload | None) -> dict[str, int]:
         def sent(leaf: Tensor, base: Tensor | None) -> Any:
-            return self.message(leaf, base) or leaf
+            message = self.message(leaf, base)
+            return leaf if message is None else message
 
         with without_compiler():
             return bytes_by_part(_each(sent, payload, reference))

@@ -92,7 +92,10 @@ def _round_range(text: str, where: str, example: str) -> tuple[int, int]:
     if found is None:
         what = f"{text.strip()!r} is not a number or a range"
         raise UserError(what, where=where, hint=f"try {where} {example}")
-    return int(found[1]), int(found[2] or found[1])
+    first, last = int(found[1]), int(found[2] or found[1])
+    if last < first:
+        raise UserError(f"{text.strip()!r}: the last number is below the first", where=where)
+    return first, last
 
 
 class Window(NamedTuple):

@@ -30,7 +30,7 @@ class Selector(ABC):
     def select(self, count: int, candidates: Ints) -> Ints:
         """``count`` different ones of more candidates, in the order of clients."""
 
-    def places(self, count: int, candidates: int) -> Ints | None:  # noqa: ARG002 - most look at who they are
+    def cohort_places(self, count: int, candidates: int) -> Ints | None:  # noqa: ARG002 - most look at who they are
         """The places of those chosen among so many, if who they are does not matter; None if it does."""
         return None
 

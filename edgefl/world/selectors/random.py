@@ -26,9 +26,9 @@ class _Random(Selector):
         self._selections = 0
 
     def select(self, count: int, candidates: Ints) -> Ints:
-        return candidates[self.places(count, len(candidates))]
+        return candidates[self.cohort_places(count, len(candidates))]
 
-    def places(self, count: int, candidates: int) -> Ints:
+    def cohort_places(self, count: int, candidates: int) -> Ints:
         root, round_ = self._world.plan.scenario.seed, self._world.round
         if round_ == self._round:
             rng = seeds.generator(root, "another cohort", nth=self._selections)

@@ -49,7 +49,7 @@ def jobs_of(found):
     ("arguments", "words"),
     [
         (["--clients", "x"], "'x' is not a number or a range where: --clients hint: try --clients 0,3,7-12"),
-        (["--clients", "3-1"], "3 to 1 is not a range of numbers from 0 where: clients"),
+        (["--clients", "3-1"], "'3-1': the last number is below the first where: --clients"),
         (["--clients", "20"], "there is no client 20 where: --clients hint: the run's clients are 0 to 19"),
         (
             ["--rounds", "12-13"],

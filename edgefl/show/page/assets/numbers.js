@@ -2,30 +2,41 @@
 (() => {
   const { state, known } = edgefl;
   const ladder = (unit) => state.page.units[unit];
+  const exponent = (value) => Number(value.toExponential().split("e")[1]);
+  const trimmed = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
 
-  /** What writes a number as Python does: of two that are equally near, the even one. */
-  const written = (options) => {
-    const format = new Intl.NumberFormat("en", { roundingMode: "halfEven", useGrouping: false, ...options });
-    return (value) => format.format(value);
-  };
-  const thousands = written({ maximumFractionDigits: 0, useGrouping: true });
-  const [whole, three, four, six] = [
-    written({ maximumFractionDigits: 0 }), ...[3, 4, 6].map((count) => written({ maximumSignificantDigits: count })),
-  ];
-  const nearest = (value) => Number(whole(value));
+  /** To the nearest integer, and to the even one of two that are equally near, as Python rounds. */
+  function nearest(value) {
+    const below = Math.floor(value);
+    const over = value - below;
+    return over > 0.5 || (over === 0.5 && below % 2 !== 0) ? below + 1 : below;
+  }
 
-  /** Three or four significant digits as Python's "g" writes them. */
-  function digits(value, write) {
-    const near = Number(write(value));
-    if (!value || (Math.abs(near) >= 1e-4 && Math.abs(near) < 1e4)) return write(value);
+  /** A number of so many significant digits; of two that are equally near, the even one, as Python rounds. */
+  function rounded(value, count) {
+    const [finer, power] = value.toExponential(count).split("e");
+    const isTie = Number(`${finer}e${power}`) === value && finer.endsWith("5") && Number(finer.at(-2)) % 2 === 0;
+    return Number(isTie ? `${finer.slice(0, -1)}e${power}` : value.toPrecision(count));
+  }
+
+  /** Significant digits as Python's "g" writes them. */
+  function digits(value, count) {
+    const near = rounded(value, count);
+    const size = exponent(near);
+    if (!value || (size >= -4 && size < count)) return trimmed(near.toFixed(Math.max(count - 1 - size, 0)));
     const [mantissa, rest] = near.toExponential().split("e");
     return `${mantissa}e${rest[0]}${rest.slice(1).padStart(2, "0")}`;
   }
 
+  const thousands = (value) =>
+    nearest(value)
+      .toString()
+      .replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+
   function scaled(value, steps) {
     const reached = steps.find(([size]) => Math.abs(value) >= 0.9995 * size || (value === 0 && size === 1));
     const [size, unit] = reached ?? steps.at(-1);
-    return `${Math.abs(value) < 999.5 * size ? digits(value / size, three) : thousands(value / size)} ${unit}`;
+    return `${Math.abs(value) < 999.5 * size ? digits(value / size, 3) : thousands(value / size)} ${unit}`;
   }
 
   function seconds(value) {
@@ -42,14 +53,16 @@
     return `${(value * 100).toFixed(decimals)}%`;
   }
 
-  const count = (value) => (Number.isInteger(value) ? thousands(value) : digits(value, four).replace(/^\d{4}$/, thousands));
-  const NAMELESS = { share, s: seconds, index: (value) => value.toFixed(2), loss: three, "": count };
+  const count = (value) => (Number.isInteger(value) ? thousands(value) : digits(value, 4).replace(/^\d{4}$/, thousands));
+  // Three digits without an exponent.
+  const plain = (value) => trimmed(rounded(value, 3).toFixed(Math.max(2 - exponent(rounded(value, 3)), 0)));
+  const NAMELESS = { share, s: seconds, index: (value) => value.toFixed(2), loss: plain, "": count };
 
   /** A number with its unit, as the terminal has it: "1.23 MB", "3 min 04 s", "81.2%"; "unknown" for none. */
   edgefl.number = (value, unit = "") => {
     if (!known(value)) return "unknown";
     if (NAMELESS[unit]) return NAMELESS[unit](value);
-    return ladder(unit) ? scaled(value, ladder(unit)) : `${three(value)} ${unit}`;
+    return ladder(unit) ? scaled(value, ladder(unit)) : `${plain(value)} ${unit}`;
   };
 
   // Of what an axis is drawn in, its greatest value is at least so many: 90 s are no 1.5 min.
@@ -66,10 +79,10 @@
   };
 
   function tick(value, unit) {
-    if (unit === "share") return `${six(value * 100)}%`;
+    if (unit === "share") return `${digits(value * 100, 6)}%`;
     const reached = ladder(unit)?.find(([least]) => value >= least * 0.9999) ?? ladder(unit)?.at(-1);
     const [size, name] = reached ?? step(value, unit);
-    return `${six(value / size)} ${name.replace(/^days$/, "d")}`.trim();
+    return `${digits(value / size, 6)} ${name.replace(/^days$/, "d")}`.trim();
   }
 
   const CLOCK = [60, 600, 3600, 36000, 86400, 864000, 8640000, 86400000];
@@ -84,12 +97,25 @@
   /** Where a log axis has its ticks: at 1, 10, 100, and between them too where it is short. */
   function ticks(low, high, unit) {
     const found = everyTick(low, high, unit);
-    const within = found.filter((value) => value >= low / 2 && value <= high * 2).length;
+    // Around one value alone Plotly shows a decade to either side.
+    const around = low === high ? 10 : 2;
+    const within = found.filter((value) => value >= low / around && value <= high * around).length;
     const every = edgefl.narrow() ? Math.ceil(within / MOST) : 1;
     return found.filter((_, place) => place % every === 0);
   }
 
+  /** About four ticks at even distances, for an axis too short for those of everyTick. */
+  function evenTicks(low, high, unit) {
+    const [size] = step(low, unit);
+    const least = (high - low) / 4 / size;
+    const power = 10 ** Math.floor(Math.log10(least));
+    const each = size * power * [1, 2, 5, 10].find((first) => first * power >= least);
+    const first = Math.ceil(low / each);
+    return Array.from({ length: Math.floor(high / each) - first + 1 }, (_, place) => (first + place) * each);
+  }
+
   function everyTick(low, high, unit) {
+    if (low < high && high / low < 3) return evenTicks(low, high, unit);
     const [finest, fine] = [high / low < 8, high / low < 150];
     const found = unit === "s" ? [...(fine ? FINE_CLOCK : CLOCK)] : [];
     for (let power = Math.floor(Math.log10(low)) - 2; power <= Math.log10(high) + 2; power += 1) {
@@ -101,8 +127,6 @@
     }
     return found.sort((one, other) => one - other);
   }
-
-  const SHORT = 3;
 
   /** An axis in a unit that suits its values.
 
@@ -116,8 +140,7 @@
       most = Math.max(most, Math.abs(value));
       if (value > 0) least = Math.min(least, value);
     }
-    // A shorter log axis would be all but linear.
-    if (log && most > SHORT * least) {
+    if (log && least < Infinity) {
       const tickvals = ticks(least, most, unit);
       const ticktext = tickvals.map((value) => tick(value, unit));
       const layout = { title: { text: heading }, type: "log", tickmode: "array", tickvals, ticktext, ...more };
