@@ -120,11 +120,11 @@ def _transfer_cell(one: Transfer | None) -> str:
     return MISSING if one is None else f"{show_seconds(one.seconds)}, {show_seconds(one.alone_s)} alone"
 
 
-def _battery(row: tuple[DryRun, str, BatteryUse], of: str) -> str:
+def _battery(row: tuple[DryRun, str, BatteryUse], of: str, unit: str = "battery") -> str:
     """A figure of ``BatteryUse``."""
     use = row[2]
     bounds = use.per_round_between if of == "per_round" else None
-    return between(getattr(use, of), bounds, "battery", UNKNOWN if use.joules is None else MISSING)
+    return between(getattr(use, of), bounds, unit, UNKNOWN if use.joules is None else MISSING)
 
 
 _SHARED = (
