@@ -53,7 +53,7 @@ REQUIRED: dict[str, tuple[tuple[str, float, tuple[str, ...]], ...]] = {
 }
 # The peers' scripts train on the CPU, so edgefl's engines are compared with each other.
 GPU_ENGINES = ("loop:device=cuda", "vmapped:device=cuda,group=100")
-START_S = 6.0
+START_S = 2.5
 MEMORY_ROUNDS = 200
 LONGEST_S = 3600
 NOISY = 1.3

@@ -41,7 +41,7 @@ TOGETHER_ON_GPU = 2.0
 KERNEL_S, BYTES_PER_S, FLOPS_PER_S = 10e-6, 6e9, 100e9
 # What workers have to save before they are worth starting: each imports torch first. Measured at W1:
 # ``benchmarks/results/workers-2026-11-28.txt``.
-START_S = 5.0
+START_S = 3.0
 # A run that another limit ends is taken to be as long.
 _ROUNDS = 100
 # More jobs say no more about a round.
