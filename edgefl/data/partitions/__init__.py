@@ -73,8 +73,9 @@ class Skewed(Partition):
             hint = f"--set {equal}; or use fewer clients or a smaller min_samples"
             raise TooFewError(labels, clients, f"{least}", hint)
         most = min(_MOST_DRAWS, max(_FEW_DRAWS, _MOST_SHARES // (clients * classes)))
+        available = stock(labels, classes)
         for nth in range(most):
-            counts = self.draw(stock(labels, classes), clients, rng)
+            counts = self.draw(available, clients, rng)
             if (smallest := int(counts.sum(axis=1).min())) >= least:
                 return deal(labels, counts, rng)
             best = max(best, smallest)
