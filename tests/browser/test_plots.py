@@ -43,6 +43,8 @@ def test_quantities_are_shown_as_edgefl_prints_them(shared):
     """The page's formatter gives the text of core/units.py, for amounts of all sizes and for ties."""
     draw = random.Random(3)  # noqa: S311 - no secrets
     amounts = [0, 1, 0.5, 59.5, 60.5, 90.5, 3599.5, 3600, 7265, 86400, 1125, 1375, 999499, 999500, 1e-9]
+    # Of their decimals ties, of the numbers themselves none.
+    amounts += [4_975_000, 4_935, 4.935, 4.975]
     amounts += [10 ** draw.uniform(-8, 17) for _ in range(300)] + [draw.randrange(10**6) for _ in range(100)]
     shares = [0, 1, 0.944, 0.0003, 0.00001, 0.5, 0.01]
     page = shared.page

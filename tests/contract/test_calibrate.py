@@ -57,9 +57,13 @@ def test_bad_arguments_are_refused_before_measuring(tmp_path):
         raise AssertionError("it measured")
 
     (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "folder.yaml").mkdir()
     (tmp_path / "log.csv").write_text("time,watts\n1,2\n2,x\n", encoding="utf-8")
     for settings, message in (
         ({"out": tmp_path / "file" / "x.yaml"}, "there is no folder"),
+        ({"out": tmp_path / "folder.yaml", "force": True}, "is a folder"),
+        ({"out": tmp_path}, "is a folder"),
+        ({"out": tmp_path / "x.YAML"}, "invalid device name"),
         ({"out": tmp_path / "raspberry-pi-4b.yaml"}, "belongs to another device"),
         ({"power_log": tmp_path / "log.csv"}, "'x' must be watts"),
         ({"threads": 10_000}, "10000 threads would compete for"),

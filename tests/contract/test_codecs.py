@@ -11,7 +11,7 @@ from safetensors.torch import save
 
 from edgefl.core import catalogue
 from edgefl.protocol import bytes_by_part, flatten, leaves, tree_map
-from edgefl.protocol.codecs import fp16, int8, topk
+from edgefl.protocol.codecs import TensorCodec, fp16, int8, topk
 from edgefl.protocol.codecs import safetensors as file_format
 
 SETTINGS = {"topk": ({"share": 0.1}, {"share": 0.5}, {"share": 1.0})}
@@ -170,3 +170,20 @@ def test_safetensors_sizes_are_the_librarys(given_):
     assert sum(sizes.values()) == len(data)
     if "header" not in payload:
         assert sizes == {**bytes_by_part(payload), "header": header}
+
+
+class Nothing(TensorCodec):
+    """Sends no numbers, but integers as they are."""
+
+    def message(self, leaf, base):  # noqa: ARG002
+        return () if leaf.is_floating_point() else None
+
+    def restored(self, message, like, base):  # noqa: ARG002
+        return torch.zeros_like(like)
+
+
+def test_of_an_empty_message_nothing_is_counted():
+    payload = {"body": {"w": torch.ones(1000), "n": torch.ones(3, dtype=torch.int64)}}
+    codec = Nothing(name="nothing")
+    assert codec.sizes(payload, None) == {"body": 24}
+    assert [leaf.sum().item() for leaf in leaves(codec.carried(payload, None))] == [0, 3]

@@ -197,6 +197,12 @@ def test_a_run_and_a_group_are_removed(runs, capsys):
     assert not runs.exists()
 
 
+def test_a_run_and_its_group_are_named_together(runs, capsys):
+    """In whatever order."""
+    assert run_command(capsys, "rm", runs / "costs" / "01-seed-1", runs / "costs", "--yes")[0] == 0
+    assert not (runs / "costs").exists()
+
+
 def test_a_run_of_a_group_leaves_its_list(runs, capsys):
     """A resume of the group does not run it again; with the last run goes the group."""
     first, second = (runs / "stopped" / name for name in ("01-seed-1", "02-seed-2"))
@@ -272,6 +278,8 @@ def test_what_is_no_run_is_refused(runs, capsys, monkeypatch):
     monkeypatch.setenv("HOME", str(here / "home"))
     (here / "empty").mkdir()
     shutil.copytree(runs / "alone", here / "home" / "run")
+    for name in ("run.sqlite.bak", "report.html", "plan.yaml"):
+        (here / "empty" / name).touch()
     (here / "link").symlink_to("runs")
     before = _files(here)
     refused = {".": f"is or holds {here}", "link": "is a link", "home": f"is or holds {here / 'home'}"}

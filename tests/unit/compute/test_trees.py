@@ -52,13 +52,14 @@ def test_if_the_folder_is_full_nothing_stays(tmp_path, monkeypatch):
 
 
 def test_folders_of_dead_processes_are_removed(tmp_path, monkeypatch):
-    """In shared memory, by the next run; those of processes that live stay."""
+    """In shared memory, by the next run; those of processes that live stay, and those of other hosts."""
     monkeypatch.setattr(trees, "_SHARED_MEMORY", tmp_path)
     monkeypatch.setattr(trees, "_FREE_BYTES", 0)
     with monkeypatch.context() as patch:
         # No process's number is so high.
         patch.setattr(os, "getpid", lambda: 2**22 + 1)
         left = Files.fresh(0).folder
-    here = [Files.fresh(0).folder for _ in range(2)]
+    (tmp_path / f"edgefl-elsewhere-{2**22 + 1}-x").mkdir()
+    here = [tmp_path / f"edgefl-elsewhere-{2**22 + 1}-x", *(Files.fresh(0).folder for _ in range(2))]
     assert left not in here
     assert set(tmp_path.iterdir()) == set(here)

@@ -130,3 +130,17 @@ def test_labels_are_known_without_decoding(tmp_path):
 def test_what_is_wrong_with_a_file(tmp_path, levels, labels, says):
     _write(tmp_path / "train.parquet", levels, labels)
     assert says in _refused(tmp_path)
+
+
+def test_classes_have_names_of_their_own(tmp_path):
+    _write(tmp_path / "train.parquet", [1, 2, 3, 4], [0, 1, 0, 1], names=["one", "one"])
+    assert "two classes have the same name" in _refused(tmp_path)
+
+
+def test_no_file_of_this_machine_is_read_for_an_image(tmp_path):
+    """Bytes that are a text would be opened as a file's name."""
+    (tmp_path / "own.png").write_bytes(encoded(image(1)))
+    texts = [{"bytes": str(tmp_path / "own.png")}] * 4
+    table = pa.table({"image": pa.array(texts), "label": pa.array([0, 1, 0, 1])})
+    pq.write_table(table, tmp_path / "train.parquet")
+    assert "is not image Parquet" in _refused(tmp_path)

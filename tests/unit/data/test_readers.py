@@ -3,6 +3,7 @@ import gzip
 import hashlib
 import http.server
 import io
+import os
 import struct
 import sys
 import threading
@@ -126,6 +127,8 @@ def test_nothing_there(tmp_path, monkeypatch):
     assert all(word in message for word in (str(tmp_path), *layouts, "--data-dir", "download"))
     # An error even if a download is allowed: it may be misspelt.
     assert "is not a directory" in _refused(COLOUR, tmp_path / "absent", _cifar(), download=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    assert "could not be downloaded" in _refused(COLOUR, None, _cifar(), download=True)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert str(tmp_path / "edgefl" / "data") in _refused(COLOUR, None, _cifar())
     train_x = _images(GREY, 6, 0)

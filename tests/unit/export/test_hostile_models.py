@@ -115,6 +115,12 @@ def test_metadata_of_other_types(tmp_path, image, key):
                 infer(path, [image])
 
 
+def test_a_wrong_number_of_metadata_is_told_as_it_is(tmp_path, image):
+    path = write(tmp_path / "m.onnx", CAST, WEIGHTS, IMAGES, facts=FACTS | {"mean": [float("nan")]})
+    with pytest.raises(UserError, match=r"mean\.0 should be a finite number; got nan"):
+        infer(path, [image])
+
+
 def test_calls_larger_than_memory(tmp_path, monkeypatch):
     """Refused before anything is allocated, operators' results as well as inputs; predictions work."""
     for sides in ((2**20, 2**20), (2**62, 2**62)):

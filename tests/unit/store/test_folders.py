@@ -14,7 +14,7 @@ import pytest
 from damage import status_of
 
 import edgefl
-from edgefl.core.errors import UserError
+from edgefl.core.errors import RunError, UserError
 from edgefl.store import reader as reader_module
 from edgefl.store.folders import claimed, is_run
 from edgefl.store.locks import is_locked, locked
@@ -225,3 +225,22 @@ def test_a_run_that_has_not_begun_is_planned(tmp_path):
     assert status_of(tmp_path / "run") == "killed"
     with pytest.raises(UserError, match="is not a run directory"):
         status_of(tmp_path)
+
+
+def test_no_run_is_planned_over_another(tmp_path):
+    """It is refused, and the run that is there stays."""
+    with Store.planned(tmp_path / "run"):
+        pass
+    before = _left(tmp_path)
+    with pytest.raises(RunError, match="it holds a run"), Store.planned(tmp_path / "run"):
+        raise AssertionError("it was planned")
+    assert _left(tmp_path) == before
+
+
+def test_what_could_not_be_planned_leaves_the_users_link(tmp_path):
+    """A link that was named in place of a directory is not edgefl's."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    with suppress(_Bad), Store.planned(tmp_path / "link"):
+        raise _Bad
+    assert _left(tmp_path) == ["link", "real"]
