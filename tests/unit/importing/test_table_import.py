@@ -27,6 +27,12 @@ def test_a_spreadsheet_of_links(tmp_path, monkeypatch):
     assert done.dropped == ("column 'user'", "column 'colour'")
 
 
+def test_latencies_alone_make_links(tmp_path, monkeypatch):
+    """Rates are then the ones that are assumed."""
+    done = import_traces("csv", table(tmp_path, "latency_ms", "20", "30", "40"), tmp_path / "office")
+    assert [link.latency.value for link in fleet(done, monkeypatch).links.values()] == [0.02, 0.03, 0.04]
+
+
 def test_intervals_are_those_of_their_numbers(tmp_path, monkeypatch):
     """A second file, in either place, has the intervals; users may share them, and have none."""
     users = table(tmp_path, "availability", "5", "2", "4", "5")
