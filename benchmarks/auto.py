@@ -7,8 +7,6 @@ another (``loop``) and stacked (``vmapped``). Runs whose steps are alike are mea
 runs that are not shipped: several models, batch sizes and numbers of clients.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime as dt
 import itertools

@@ -6,8 +6,6 @@ time, predicted time and error; for each method, its step over FedAvg's on the s
     python benchmarks/calibration.py [--repeats N] [--threads N] [--out FILE]
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime as dt
 import tempfile

@@ -8,8 +8,6 @@ rounds, which is noisy on a shared machine, and as the time within the function 
 checkpoint is saved at evaluations and every five minutes, so that these are bounds.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime as dt
 import os

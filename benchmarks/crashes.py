@@ -7,8 +7,6 @@ resumed, and then resumed to their end. Prints a line for each; the exit status 
 uninterrupted run, which is made once for each policy, method and engine.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime as dt
 import json

@@ -4,8 +4,6 @@ The ratio is the source of the depthwise efficiency of boards on which nobody me
 devices/raspberry-pi-4b.yaml.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -7,8 +7,6 @@ Every contender trains the same models on the same tensors for the same steps, i
 Contenders take turns, K times, so that the noise of a shared machine affects all; the median round counts.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime as dt
 import json

@@ -4,8 +4,6 @@ They are separate because their requirements conflict: pfl needs attrs below 24,
 need a newer one. All use edgefl's own torch version.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -9,8 +9,6 @@ other programs disturb less. Ratios are medians over repeats, each to the FedAvg
 the cost model's time on the paper's card.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import tempfile

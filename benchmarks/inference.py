@@ -7,8 +7,6 @@ medians. Measured times are CPU time, which excludes other programs. Exits with 
     python benchmarks/inference.py DEVICE [--model NAME]... [--repeats N] [--batch N]
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

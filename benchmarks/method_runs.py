@@ -1,7 +1,5 @@
 """The runs of ``methods.py``: what is compared, how a run is done, and the file of those that are done."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The tables of ``methods.py``, of the runs that have been done."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, geometric_mean
 from typing import NamedTuple, TypeAlias

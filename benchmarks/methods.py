@@ -9,8 +9,6 @@ method's learning rate is chosen first, for each partition, from one grid, on he
 the tables in Markdown. No figure depends on the machine's speed, but for the processor's time.
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import os

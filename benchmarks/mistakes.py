@@ -7,8 +7,6 @@ Every key is misspelt, or its value is unknown, of another type or out of range;
 too much of it. The exit status is 1 if a mistake is not refused with status 2, or with a traceback.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

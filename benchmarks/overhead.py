@@ -6,8 +6,6 @@ evaluation. CIFAR-10 is read from the folder in EDGEFL_DATA.
     python benchmarks/overhead.py [SCENARIO] [KEY=VALUE]...
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

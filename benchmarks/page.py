@@ -7,8 +7,6 @@ and their accuracies a formula with noise. ``--runs`` keeps them, and uses those
 the runs, makes their page, opens it in a headless Chromium and uses every switch of every plot, in view.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime as dt
 import io

@@ -8,8 +8,6 @@ is not done again. Beside it are the tables in Markdown. No figure depends on th
 processor's time.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

@@ -5,8 +5,6 @@
 All runs are of one fleet and one dataset; runs of one name differ in their seeds. Failed runs are left out.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 import sys

@@ -6,8 +6,6 @@ Nothing is trained: N runs of 20 rounds, and one of a million jobs. CPU seconds 
 commands, medians of alternate repeats, and the ratio of AFTER to BEFORE.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

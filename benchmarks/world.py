@@ -8,8 +8,6 @@ each counts. Rates and ratios are of the processor's time, because other program
 on the wall stands beside it.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime as dt
 import math

@@ -1,7 +1,5 @@
 """A hook of MkDocs that makes the reference pages of the code: every key, component, device and command."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

@@ -1,7 +1,5 @@
 """A job alone on one device, priced: seconds and joules, with their bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -33,7 +31,7 @@ class Price:
 
     demand: Demand
     bounds: Bounds
-    corners: tuple[Price, Price] | None = None
+    corners: "tuple[Price, Price] | None" = None
 
     down_s = property(lambda self: self.demand.down_s)
     compute_s = property(lambda self: self.demand.work_s)
@@ -41,7 +39,7 @@ class Price:
     seconds = property(lambda self: self.down_s + self.compute_s + self.up_s)
     energy = property(lambda self: Energy(*map(known, self.demand.energy().values())))
 
-    def between(self, figure: Callable[[Price], float | None]) -> Interval:
+    def between(self, figure: "Callable[[Price], float | None]") -> Interval:
         """The bounds of a figure."""
         return Interval.of(*map(figure, self.corners or (self, self)))
 

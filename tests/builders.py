@@ -1,7 +1,5 @@
 """Methods and nets from their names, clients that work by hand, and what a run has learned."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -148,7 +146,7 @@ class Federation:
             found.append(arrival(upload, self.ctx(client), payload))
         return found
 
-    def through(self) -> Federation:
+    def through(self) -> "Federation":
         """Does every exchange once, in order."""
         for exchange in self.method.exchanges:
             self.server = exchange.merge(self.server, self.arrivals(exchange))

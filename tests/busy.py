@@ -1,7 +1,5 @@
 """An asynchronous server whose clients are always at work, and what an engine is seen to do for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A calibration's surroundings: sysfs trees, and processes that only say when they worked."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs with evaluations that a test gives, for charts of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Runs with something in every row of a comparison, runs whose figures a test gives, and tables' cells."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial

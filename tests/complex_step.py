@@ -4,8 +4,6 @@ The derivative of an analytic f at x is Im f(x + ih) / h: nothing is subtracted,
 loss must be written without ``abs``, conjugates and ``np.linalg``; comparisons take the real part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """Options, Hypothesis's settings, and who runs what; puts this folder and its helpers on the path."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Callable, Iterator

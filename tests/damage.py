@@ -1,7 +1,5 @@
 """Runs that are changed on disk: as damage changes them, or as if they had been written so."""
 
-from __future__ import annotations
-
 import json
 import resource
 import sqlite3

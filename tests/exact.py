@@ -1,7 +1,5 @@
 """Methods driven through the protocol in float64, beside which oracles reckon in NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,7 +71,7 @@ class Exact:
                 carry = phase.step(carry, batch)
         return exchange.work.finished(carry, self.ctx(client), self.states[client])
 
-    def do(self, name: str, cohort: Sequence[int] = ()) -> Exact:
+    def do(self, name: str, cohort: Sequence[int] = ()) -> "Exact":
         """An exchange with some clients, or with all."""
         exchange, self.uploads, sent = self.exchange(name), [], []
         for client in cohort or range(len(self.clients)):

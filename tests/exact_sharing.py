@@ -4,8 +4,6 @@ Levels are found by inverting demand, cells first, not by filling. A flow gets t
 cell's level and the server's, and a cell asks the server for what its flows take without the others.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Exported models without a run: predictors in which every tensor matters, a dataset, images."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

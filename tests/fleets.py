@@ -1,7 +1,5 @@
 """Hypothesis's strategies for small runs over every policy, selector, availability, speed and failure."""
 
-from __future__ import annotations
-
 import math
 
 from hypothesis import strategies as st

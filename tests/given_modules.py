@@ -1,7 +1,5 @@
 """Modules as people write them, some of which no net can be."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Small ONNX models, written node by node, and QDQ ones as quantisers write them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

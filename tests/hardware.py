@@ -1,7 +1,5 @@
 """Hardware by hand: the accelerator of SphereFed's Figure 5, whatever its file says, and products."""
 
-from __future__ import annotations
-
 from plans import sourced
 
 from edgefl.core.cost import DENSE, Kernel

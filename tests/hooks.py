@@ -1,7 +1,5 @@
 """Callbacks by what happened."""
 
-from __future__ import annotations
-
 from edgefl.trackers import Callbacks, Progress
 
 

@@ -1,7 +1,5 @@
 """Small traces in the formats of FedScale and FLASH, and what an import makes of them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Runs that stop at some moment: scenarios in which much happens, and copies of a run as a kill leaves it."""
 
-from __future__ import annotations
-
 import errno
 import random
 import shutil

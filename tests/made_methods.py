@@ -1,7 +1,5 @@
 """Methods made of the protocol's pieces alone, one for each kind of piece."""
 
-from __future__ import annotations
-
 import torch
 from builders import MOMENTUM, build_method
 

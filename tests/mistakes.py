@@ -1,7 +1,5 @@
 """Methods like FedAvg with one thing wrong, and what `edgefl check --method` says of each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from textwrap import indent
 from typing import NamedTuple

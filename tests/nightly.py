@@ -1,7 +1,5 @@
 """What takes long: a sample of its cases in every run, the rest under ``pytest -m nightly``."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Observations that no run made: small nets in float64 on random data, and the same in NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Report pages in plain data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

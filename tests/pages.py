@@ -1,7 +1,5 @@
 """Parts of docs pages that are made of the code: between marks, compared or rewritten."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

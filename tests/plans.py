@@ -1,7 +1,5 @@
 """Plans built by hand, devices and links with round numbers, and a caller that answers the world."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

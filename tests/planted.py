@@ -1,7 +1,5 @@
 """Components with an error planted in one of their functions, for every kind and every function."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

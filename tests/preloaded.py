@@ -3,8 +3,6 @@
 What is claimed of the processes themselves is tested with real ones.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Callable

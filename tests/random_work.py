@@ -1,7 +1,5 @@
 """Random work for laws: matrix products, elementwise kernels, and a few of both together."""
 
-from __future__ import annotations
-
 from hardware import product
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Plans that ran without training, as a store in memory has them, with scores that a test gives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a replay and a run that was trained have in common: all rows but those of files and of wall time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

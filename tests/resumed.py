@@ -1,7 +1,5 @@
 """Whether a run that was resumed is the one that was never interrupted, bit for bit."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any

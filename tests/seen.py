@@ -1,7 +1,5 @@
 """What is wrong with the pictures of a report page, as a browser has drawn them."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

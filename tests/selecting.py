@@ -1,7 +1,5 @@
 """A world of which only what selectors read exists."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

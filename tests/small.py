@@ -1,7 +1,5 @@
 """A scenario on digits that runs in a tenth of a second."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import torch

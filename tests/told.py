@@ -1,7 +1,5 @@
 """What a run did, as lines that a reader can check on paper: its jobs, its merges and its scores."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Plans for the toy policy in ``own/policies``, under which jobs are lost, late and cut; own policies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from textwrap import dedent, indent
 

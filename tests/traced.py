@@ -1,7 +1,5 @@
 """A timeline's file, read back with Perfetto's own messages: tracks, slices, counters and flows."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any

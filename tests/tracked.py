@@ -1,7 +1,5 @@
 """What trackers recorded, read back from their files in one form, and a tracker that writes JSON lines."""
 
-from __future__ import annotations
-
 import json
 import struct
 import time

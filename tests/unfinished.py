@@ -1,7 +1,5 @@
 """Devices that lack numbers, which no shipped one does."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A report page in a real browser: Debian's chromium, through Playwright."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

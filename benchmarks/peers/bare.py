@@ -1,7 +1,5 @@
 """The baseline: federated averaging as a loop in PyTorch, with one model and no framework."""
 
-from __future__ import annotations
-
 import os
 import random
 

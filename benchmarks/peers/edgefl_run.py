@@ -1,7 +1,5 @@
 """edgefl through its public API; a round includes world, ledger, merge and store."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

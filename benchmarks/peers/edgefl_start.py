@@ -1,7 +1,5 @@
 """Runs ``edgefl run quickstart`` until its first round is merged, and prints the seconds since launch."""
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

@@ -3,8 +3,6 @@
 Functions of the main script would be sent again with every message.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import torch

@@ -1,7 +1,5 @@
 """Flower: FedAvg on its simulation engine, with two Ray actors of one CPU each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -4,8 +4,6 @@ The template caches the dataset, as this does, and transforms every image again 
 does not.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import torch

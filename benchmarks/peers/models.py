@@ -1,7 +1,5 @@
 """The contenders' models, layer by layer as in edgefl; every contender reports its parameter count."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

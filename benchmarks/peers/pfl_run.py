@@ -1,7 +1,5 @@
 """Apple's pfl: FederatedAveraging on its SimulatedBackend, in this process."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from functools import partial

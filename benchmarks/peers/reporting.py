@@ -1,7 +1,5 @@
 """A contender's measurements of itself, printed as one line of JSON."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -1,7 +1,5 @@
 """A client's work in plain PyTorch, for the bare loop and Flower; pfl uses its batches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

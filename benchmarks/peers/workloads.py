@@ -1,7 +1,5 @@
 """The workloads, and the file of tensors that every contender reads."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import asdict, dataclass

@@ -5,8 +5,6 @@ region emits in the mean in that time; so does its traffic's network energy. So 
 from the end of the transfer that it follows until it is over, whichever job is charged with it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -168,7 +166,7 @@ class Emitted:
     and links' numbers too.
     """
 
-    def __init__(self, run: Run, carbon: Carbon, grid: Intensities, region: Ints, end_s: float) -> None:
+    def __init__(self, run: Run, carbon: Carbon, grid: "Intensities", region: Ints, end_s: float) -> None:
         """Takes each client's region, (clients,), and when the run ended on its own clock."""
         self._run, self._grid = run, grid
         self._carbon = carbon, *at_corners(carbon)

@@ -1,7 +1,5 @@
 """Accuracy and loss against what was spent: one curve a model, with bands over seeds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ before anything is measured; the best would be chosen by the figures that are te
 each pair and figure by itself, as papers print them: they are not corrected for the number of pairs.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

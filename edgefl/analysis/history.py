@@ -1,7 +1,5 @@
 """What a run had reached and spent at each of its evaluations, and when it reached its target."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The figures of runs, each defined once, in the one order in which all tables have them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """What papers report of runs, beside what these runs have, and whether their order is the same."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -105,7 +103,7 @@ class Ours(NamedTuple):
         found = [one[key] for one in self.figures.values() if key in one]
         return estimate(found) if found else None
 
-    def is_separable(self, key: str, other: Ours) -> bool:
+    def is_separable(self, key: str, other: "Ours") -> bool:
         """Whether a figure is not that of another, as far as several seeds tell."""
         mine, its = ({seed: run.get(key) for seed, run in one.figures.items()} for one in (self, other))
         found = difference(mine, its)

@@ -9,8 +9,6 @@ On links that are shared or change, a transfer takes as much more or less time a
 client's link; what others, or the moment, added to that stays.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

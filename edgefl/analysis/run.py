@@ -1,7 +1,5 @@
 """One run in hand: its rows as columns, each read once, when somebody asks for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial

@@ -1,7 +1,5 @@
 """What the figures of runs depend on, and whether their order holds over all that their numbers may be."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +55,7 @@ def of_groups(groups: Sequence[SeedGroup], factor: float, *, whole: bool = False
     return study(sides, names, records, factor)
 
 
-def _mean(runs: Sequence[_Run], names: Sequence[str], records: Records) -> dict[str, float]:
+def _mean(runs: "Sequence[_Run]", names: Sequence[str], records: Records) -> dict[str, float]:
     found = [run.figures(records) for run in runs]
     return {name: fmean(one.get(name, math.nan) for one in found) for name in names}
 

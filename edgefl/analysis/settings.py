@@ -1,7 +1,5 @@
 """The settings of runs by dotted key, and those in which runs differ, as far as they tell something."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A run's results in numbers, read from its directory."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """What a run's jobs cost, by whatever they are grouped by, and who took part."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -128,8 +126,8 @@ class Usage:
     energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
     joules_by_phase: Mapping[str, float]
     waiting_joules: float | None
-    devices: Mapping[str, DeviceUse]
-    batteries: Mapping[str, BatteryUse]
+    devices: "Mapping[str, DeviceUse]"
+    batteries: "Mapping[str, BatteryUse]"
     spent: Mapping[str, Spent]
     wasted: Spent
     utilisation: float | None

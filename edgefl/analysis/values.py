@@ -5,8 +5,6 @@ paired. Others are Welch's (Biometrika 34, 1947, 28-35), with Satterthwaite's de
 Bulletin 2, 1946, 110-114). Both assume that values, or differences, are about normal over seeds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -61,7 +59,7 @@ class Value:
     @classmethod
     def over_clients(
         cls, amount: float | None, known: int, clients: int, between: Interval | None = None
-    ) -> Value | None:
+    ) -> "Value | None":
         """A sum over clients, which is unknown where some client's is; None where nobody took part."""
         if known == clients:
             return cls(amount, between) if clients else None
@@ -140,7 +138,7 @@ class Difference(NamedTuple):
     separable: bool | None
 
     @classmethod
-    def within(cls, mean: float, half: float | None, pairs: int, of: int, *, paired: bool) -> Difference:
+    def within(cls, mean: float, half: float | None, pairs: int, of: int, *, paired: bool) -> "Difference":
         """One that is known to ``half`` the width of its interval."""
         separable = None if half is None else abs(mean) > half
         return cls(mean, around(mean, half), pairs, of, paired, separable)

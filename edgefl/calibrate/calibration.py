@@ -1,7 +1,5 @@
 """A calibration from start to end: check the name and place of the file, measure, and write it."""
 
-from __future__ import annotations
-
 import shlex
 import tempfile
 import time

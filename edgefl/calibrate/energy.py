@@ -5,8 +5,6 @@ source, energy is a sum that grows with wall time, and the power of a workload i
 workload's start and end.
 """
 
-from __future__ import annotations
-
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -47,7 +45,7 @@ class EnergyLog:
     joules: list[float] = field(default_factory=list)
 
     @classmethod
-    def of_power(cls, times_s: Sequence[float], watts: Sequence[float]) -> EnergyLog:
+    def of_power(cls, times_s: Sequence[float], watts: Sequence[float]) -> "EnergyLog":
         """The energy of power samples, straight lines between them."""
         times, power = np.asarray(times_s, dtype=float), np.asarray(watts, dtype=float)
         steps = np.diff(times) * (power[:-1] + power[1:]) / 2

@@ -7,8 +7,6 @@ seconds over all workloads that the fit may use, with a loss that grows linearly
 as several kernels, since steps are what the device will price.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ On one thread a process takes its own CPU time, which excludes other programs on
 wait for each other, which CPU time does not show; there it takes wall time.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import time
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The machine's power: at rest, with one core busy, and in training on all threads."""
 
-from __future__ import annotations
-
 import csv
 import math
 import time
@@ -46,7 +44,7 @@ class Powers:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def read_off(cls, idle: str | None, active: str | None) -> Powers | None:
+    def read_off(cls, idle: str | None, active: str | None) -> "Powers | None":
         """What the user read off a meter, with units; None where nothing was.
 
         Raises:

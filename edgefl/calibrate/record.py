@@ -1,7 +1,5 @@
 """A device file's entries: every number with its status, and how it was measured as its source."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

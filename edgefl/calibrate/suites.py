@@ -7,8 +7,6 @@ with depthwise convolutions and one with group normalisation, and so are the ste
 nothing is ever fitted to them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A workload is sent to a fresh process to be timed. Its kernels are traced on the
 code, so no FLOP count is typed in. Batches are as in training: float32, images channels-last.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

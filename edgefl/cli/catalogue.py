@@ -1,7 +1,5 @@
 """Commands about what has a name: make, list and show it, and the schema of scenarios."""
 
-from __future__ import annotations
-
 import json
 from operator import itemgetter
 from pathlib import Path

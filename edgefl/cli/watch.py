@@ -1,7 +1,5 @@
 """`edgefl run --watch`: the report page of runs, a file that is written again as they go on."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Scores of the predictors that methods return."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

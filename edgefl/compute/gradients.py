@@ -1,7 +1,5 @@
 """The gradient step of many clients at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any

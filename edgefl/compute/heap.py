@@ -1,7 +1,5 @@
 """How this process's allocator treats freed memory."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 

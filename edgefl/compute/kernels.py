@@ -9,8 +9,6 @@ per group; the two products of their backward separately, each only if autograd 
 counter is not used here: it over-counts the backward of grouped convolutions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

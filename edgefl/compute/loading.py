@@ -11,8 +11,6 @@ Not counted: reading from storage, the memory of an augmentation's intermediate 
 is a measurement of the emulator's and no work of the protocol.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 

@@ -4,8 +4,6 @@ One thread, because one and two threads give different gradient bits: a result m
 machine's core count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from edgefl.compute.job import Group, Outcome, Size, Task, all_finite

@@ -8,8 +8,6 @@ The work is done as by the reference engine, on one thread and on random data of
 process for its memory, where allocators return what is freed to the system, and in another for its time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import time

@@ -5,8 +5,6 @@ its kernels are checked to be affine or quadratic in that number. A merge that l
 ones, all 1: no class is empty, and nothing that is skipped for a zero is left out.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from itertools import cycle

@@ -5,8 +5,6 @@ is traced at the clients' batch sizes; where kernels are affine in the batch siz
 the sizes between are interpolated.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

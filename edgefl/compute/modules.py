@@ -1,7 +1,5 @@
 """A net's forward pass on one sample, as fvcore counts it and as our own tracer does."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections import Counter

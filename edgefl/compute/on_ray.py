@@ -4,8 +4,6 @@ Imports Ray, so only the engine ``ray`` imports this. A cluster's computers need
 version, and nothing else of the user's: settings, data and the files on ``EDGEFL_PATH`` are sent.
 """
 
-from __future__ import annotations
-
 import atexit
 import io
 import logging

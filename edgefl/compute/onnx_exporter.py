@@ -1,7 +1,5 @@
 """PyTorch's exporter to ONNX with the same options for every module."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Sequence

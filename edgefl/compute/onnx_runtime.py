@@ -1,7 +1,5 @@
 """ONNX Runtime with the same options wherever a file is run or measured; imports no torch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any

@@ -4,8 +4,6 @@ A unit is a pure function of its jobs. Units do not depend on the number of work
 no bit, and what does not come back, because a worker died, is submitted again.
 """
 
-from __future__ import annotations
-
 import math
 import multiprocessing.resource_tracker
 import os

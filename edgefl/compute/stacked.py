@@ -5,8 +5,6 @@ under ``vmap`` on trees with such leaves; all clients share the other leaves, wh
 result is a tree of the same kind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Dropout and stochastic depth are switched off: their masks are drawn from chance
 next to nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch

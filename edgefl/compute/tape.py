@@ -5,8 +5,6 @@ of that depends on the data, so the operators of a first call can be called agai
 shapes.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias

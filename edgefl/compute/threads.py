@@ -1,7 +1,5 @@
 """How many threads torch's operators run on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

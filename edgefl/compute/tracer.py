@@ -1,7 +1,5 @@
 """Watches operators as they run: the kernels that they start, and the memory that is alive."""
 
-from __future__ import annotations
-
 import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ There every tensor begins at a multiple of 64 bytes, as in memory that torch all
 kernels round differently. A tree comes back with its keys in their order: sums in another have other bits.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil
@@ -70,7 +68,7 @@ class Files(NamedTuple):
     folder: Path
 
     @classmethod
-    def fresh(cls, needed_bytes: int) -> Files:
+    def fresh(cls, needed_bytes: int) -> "Files":
         """A fresh folder: in shared memory where that has room for what is always there, and ample."""
         prefix = sweep()
         free = shutil.disk_usage(_SHARED_MEMORY).free if _SHARED_MEMORY.is_dir() else 0

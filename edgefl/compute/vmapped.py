@@ -4,8 +4,6 @@ Only batches of equal shapes are stacked. A client whose next batch has another 
 a whole; samples are never padded, because batch norm and every loss that compares samples would change.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """The types of NumPy's arrays."""
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import numpy as np

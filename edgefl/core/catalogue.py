@@ -6,8 +6,6 @@ there is read or executed. Two files of one name are an error that names both. Y
 the working directory are looked at last, and only for names that no other file has.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """The clients of a plan, a column each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -47,11 +45,11 @@ class Clients:
     def __len__(self) -> int:
         return len(self.device)
 
-    def one_of_each_kind(self) -> Clients:
+    def one_of_each_kind(self) -> "Clients":
         """The first client of each kind, in the order of ``Prices``."""
         return self.taken(np.unique(self.kind, return_index=True)[1])
 
-    def taken(self, places: Sequence[int] | Ints) -> Clients:
+    def taken(self, places: Sequence[int] | Ints) -> "Clients":
         columns = (field.name for field in fields(self) if isinstance(getattr(self, field.name), np.ndarray))
         return replace(self, **{name: getattr(self, name)[places] for name in columns})
 

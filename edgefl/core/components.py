@@ -3,8 +3,6 @@
 The name decides whose ``Params`` the field has; one pass validates a scenario with all of its components.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ within their intervals, one choice costs least and one costs most: every number 
 that costs less, or more. What is computed at these two corners bounds all else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -24,7 +22,7 @@ class Interval(NamedTuple):
     high: float | None
 
     @classmethod
-    def of(cls, low: float | None, high: float | None) -> Interval:
+    def of(cls, low: float | None, high: float | None) -> "Interval":
         """The interval between two corners' figures; one that is unknown, None or NaN, bounds nothing."""
         return cls(known(low) or 0.0, known(high))
 

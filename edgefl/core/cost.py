@@ -4,8 +4,6 @@
 the meta engine reads off a method's own code; a run keeps it as text.
 """
 
-from __future__ import annotations
-
 import base64
 import zlib
 from collections import Counter
@@ -82,13 +80,13 @@ class Kernel(NamedTuple):
     @classmethod
     def multiplying(
         cls, op: str, product: Product, moved: int, role: str = FORWARD, part: str = ""
-    ) -> Kernel:
+    ) -> "Kernel":
         """The kernel of matrix products that move ``moved`` bytes."""
         m, n, k, groups, kind = product
         return cls(op, kind, role, part, m, n, k, groups, product.flops, moved)
 
     @classmethod
-    def moving(cls, op: str, moved: int, role: str = FORWARD) -> Kernel:
+    def moving(cls, op: str, moved: int, role: str = FORWARD) -> "Kernel":
         """An elementwise kernel, whose cost is the bytes it moves."""
         return cls(op, ELEMENTWISE, role, "", 0, 0, 0, 1, 0, moved)
 
@@ -129,10 +127,10 @@ class Work:
     kernels: Annotated[Mapping[Kernel, int], *_pairs(Kernel._make)] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, kernels: Iterable[Kernel]) -> Work:
+    def of(cls, kernels: Iterable[Kernel]) -> "Work":
         return cls(Counter(kernels))
 
-    def __add__(self, other: Work) -> Work:
+    def __add__(self, other: "Work") -> "Work":
         return Work(Counter(self.kernels) + Counter(other.kernels))
 
     def __iter__(self) -> Iterator[tuple[Kernel, int]]:

@@ -4,8 +4,6 @@ The content is part of a run's identity, and a run that is read back needs no fi
 working directory or to a directory on EDGEFL_PATH.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache

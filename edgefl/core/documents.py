@@ -1,7 +1,5 @@
 """Records as plain data, for the JSON documents that commands print."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass

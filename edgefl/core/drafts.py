@@ -1,7 +1,5 @@
 """Scenario files, with overrides applied and sweeps expanded."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

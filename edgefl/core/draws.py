@@ -5,8 +5,6 @@ drawn for, nor on what was drawn before. The hash is SplitMix64's output functio
 Section 3).
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

@@ -11,8 +11,6 @@ A message has three parts: what is wrong, where, and what to do about it. An err
 found with it, so that all mistakes of a file are told at once.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Records of what happens in virtual time: jobs, the server's events, and charges."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple

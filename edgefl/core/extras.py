@@ -1,7 +1,5 @@
 """Packages that an installation may lack: each is an extra of the distribution."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 from edgefl.core.errors import UserError

@@ -1,7 +1,5 @@
 """Atomic file writes, and the folder of caches."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

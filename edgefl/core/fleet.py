@@ -1,7 +1,5 @@
 """Fleets: the clients' devices and links, how their speeds vary, when they are available, and what fails."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ModelWrapValidatorHandler, SerializeAsAny, model_validator
@@ -120,12 +118,12 @@ class Fleet(Strict):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _has_links(cls, value: Any, handler: ModelWrapValidatorHandler[Fleet]) -> Fleet:
+    def _has_links(cls, value: Any, handler: "ModelWrapValidatorHandler[Fleet]") -> "Fleet":
         with own_names("links", item_at(value, ["links"])):
             return handler(value)
 
     @model_validator(mode="after")
-    def _cells_are_known(self) -> Fleet:
+    def _cells_are_known(self) -> "Fleet":
         for member in self.members:
             if member.cell is not None and member.cell not in self.cells:
                 hint = nearest(member.cell, self.cells) if self.cells else "give it under 'cells'"
@@ -133,7 +131,7 @@ class Fleet(Strict):
         return self
 
     @model_validator(mode="after")
-    def _users_go_with_it(self) -> Fleet:
+    def _users_go_with_it(self) -> "Fleet":
         columns = () if self.users is None else self.users.table().columns
         if "slowdown" in columns and self.slowdown != Fixed():
             raise ValueError("the users have slowdowns of their own; remove the fleet's 'slowdown'")

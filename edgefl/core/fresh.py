@@ -1,7 +1,5 @@
 """Fresh Python processes: nothing that this one has loaded, allocated or set is in theirs."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Mapping

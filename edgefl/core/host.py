@@ -1,7 +1,5 @@
 """This computer and this process, as the system reports them."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files that say what they are like, and then only what differs: fleets and devices."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A client's network connection: rates, latency, packet loss and radio power."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -49,13 +47,13 @@ class Radio(Strict):
     tail_time: units.Seconds = 0.0
 
     @model_validator(mode="after")
-    def _tail_lasts(self) -> Radio:
+    def _tail_lasts(self) -> "Radio":
         if self.tail and not self.tail_time:
             raise ValueError(f"a tail of {self.tail:.4g} W needs a tail_time")
         return self
 
     @classmethod
-    def nothing(cls) -> Radio:
+    def nothing(cls) -> "Radio":
         return cls.model_construct(base=0.0)
 
 

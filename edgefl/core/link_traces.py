@@ -8,8 +8,6 @@ The files' content, not their names, is part of a run's identity: it is kept as 
 read back needs no file.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import lru_cache

@@ -4,8 +4,6 @@ All of a merge's products run at the device's rate for fp32, also where the meth
 are those of the tensors' own types.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 They go to the logger "edgefl": to stderr, unless the program that uses edgefl says otherwise.
 """
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The files that commands write: where they may be, and that none is overwritten unasked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

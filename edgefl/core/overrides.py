@@ -1,7 +1,5 @@
 """Settings that do not stand in a scenario's own place: ``--set KEY=VALUE``, options, those of a sweep."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,12 +17,12 @@ class Override(NamedTuple):
     value: Document
 
     @classmethod
-    def of(cls, key: str, value: Any, where: str) -> Override:
+    def of(cls, key: str, value: Any, where: str) -> "Override":
         """A value of Python's, and what gave it."""
         return cls(key, Document.of(value, where))
 
     @classmethod
-    def parse(cls, text: str) -> Override:
+    def parse(cls, text: str) -> "Override":
         """One that was given as KEY=VALUE.
 
         Raises:

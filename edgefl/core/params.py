@@ -1,7 +1,5 @@
 """The base of every validated, frozen record, and of every component's parameters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from inspect import cleandoc

@@ -1,7 +1,5 @@
 """Functions of time that are constant in pieces, such as the rate of a link and the intensity of a grid."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A planned run: all names resolved, all prices known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
@@ -61,7 +59,7 @@ class Prices:
     flops: Ints
     steps: Ints
     peak_bytes: Ints
-    corners: tuple[Prices, Prices] | None = None
+    corners: "tuple[Prices, Prices] | None" = None
     traces: tuple[Trace, ...] = ()
     taken: tuple[Steps, ...] = ()
 
@@ -69,18 +67,15 @@ class Prices:
         """What a job of a kind of client asks for, or jobs of several kinds, an array each."""
         return Demand._make(getattr(self, name)[kinds] for name in Demand._fields)
 
-    def of_kinds(self, kinds: Sequence[int]) -> Prices:
+    def of_kinds(self, kinds: Sequence[int]) -> "Prices":
         """Those of some kinds, without corners."""
         columns = {name: getattr(self, name)[kinds] for name in COLUMNS}
         return replace(self, **columns, corners=None, taken=tuple(self.taken[kind] for kind in kinds))
 
 
 # The columns of ``Prices``, and their types; of plain values None becomes NaN.
-COLUMNS: Mapping[str, type] = {
-    one.name: {"Floats": np.float64, "Ints": np.int64}[str(one.type)]
-    for one in fields(Prices)
-    if one.type in {"Floats", "Ints"}
-}
+_TYPES: Mapping[Any, type] = {Floats: np.float64, Ints: np.int64}
+COLUMNS: Mapping[str, type] = {one.name: _TYPES[one.type] for one in fields(Prices) if one.type in _TYPES}
 
 
 @dataclass(frozen=True, slots=True)

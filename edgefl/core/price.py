@@ -23,8 +23,6 @@ beforehand; ``Demand.charges`` turns what happened into joules, for ``edgefl pro
 It takes numbers or arrays of them; an unknown number is NaN there.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple, TypeAlias
 
@@ -96,7 +94,9 @@ class Demand(NamedTuple):
     tail_s: Reals = math.nan
 
     @classmethod
-    def of(cls, cost: Cost, bounds: Bounds, link: Link, power: Power | None = None, steps: int = 0) -> Demand:
+    def of(
+        cls, cost: Cost, bounds: Bounds, link: Link, power: Power | None = None, steps: int = 0
+    ) -> "Demand":
         """The demand of a cost on a link and a device, None for unknown power, whose work takes so long."""
         down_bytes, up_bytes = sum(cost.down.values()), sum(cost.up.values())
         delays_s = link.delay_s if down_bytes else 0.0, link.delay_s if up_bytes else 0.0
@@ -111,7 +111,7 @@ class Demand(NamedTuple):
         return found._replace(radio_w=radio.base, tail_w=radio.tail, tail_s=radio.tail_time, **carrying)
 
     @classmethod
-    def working(cls, bounds: Bounds, power: Power) -> Demand:
+    def working(cls, bounds: Bounds, power: Power) -> "Demand":
         """The demand of work without transfers."""
         found = cls(0, 0, 0.0, 0.0, math.inf, math.inf, bounds.seconds, flops=0, steps=0)
         return found._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds))

@@ -1,7 +1,5 @@
 """Scenarios as validated records; ``edgefl.core.drafts`` reads them from files."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping
@@ -95,7 +93,7 @@ class TaskSpec(Strict):
     public: Public | None = None
 
     @model_validator(mode="after")
-    def _has_images(self) -> TaskSpec:
+    def _has_images(self) -> "TaskSpec":
         if self.samples is not None and self.public is not None:
             raise ValueError("'public' needs images, and 'samples' leaves none; remove one of the two")
         return self
@@ -126,7 +124,7 @@ class Until(Strict):
     accuracy: Annotated[float, Field(gt=0, le=1)] | None = None
 
     @model_validator(mode="after")
-    def _ends(self) -> Until:
+    def _ends(self) -> "Until":
         if all(getattr(self, key) is None for key in ("rounds", "time", "bytes", "energy")):
             also = "" if self.accuracy is None else " too: an accuracy may never be reached"
             raise ValueError(f"give rounds, time, bytes or energy{also}")
@@ -302,7 +300,7 @@ class LearningSpec(Strict):
         return self.model_dump(mode="json", exclude_none=True)
 
     @classmethod
-    def of_resolved(cls, data: Mapping[str, Any], file: str) -> tuple[LearningSpec, Document]:
+    def of_resolved(cls, data: Mapping[str, Any], file: str) -> "tuple[LearningSpec, Document]":
         """The learning part of a resolved scenario, and the document that messages refer to.
 
         Raises:

@@ -3,8 +3,6 @@
 No two draws share a stream, and adding a client, a round or a purpose changes no other draw.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How local data are split into batches, and how many steps a phase takes on them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Sums of energies of which some are unknown."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Local training's settings: optimizer, length and batch size."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
@@ -29,7 +27,7 @@ class Fit(Strict):
     least: Count = 1
 
     @model_validator(mode="after")
-    def _in_order(self) -> Fit:
+    def _in_order(self) -> "Fit":
         if self.least > self.most:
             raise ValueError(f"'least' is {self.least}, and 'most' only {self.most}")
         return self
@@ -65,7 +63,7 @@ class LocalTraining(Strict):
         return default if isinstance(value, str) and value.casefold() == default.name else value
 
     @model_validator(mode="after")
-    def _one_length(self) -> LocalTraining:
+    def _one_length(self) -> "LocalTraining":
         if self.epochs is not None and self.steps is not None:
             raise ValueError("give either epochs or steps, not both")
         return self

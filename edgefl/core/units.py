@@ -6,8 +6,6 @@ Base units show in the names of fields and variables: ``_s``, ``_bytes``, ``_bps
 ``_w``, ``_j``, ``_flops`` (operations), ``_flops_s`` (operations a second), ``_hz``, ``_g`` (grams).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

@@ -6,8 +6,6 @@ called (planning, runs, workers, the command line) pass what was raised through 
 guard of its own.
 """
 
-from __future__ import annotations
-
 import errno
 import functools
 import inspect

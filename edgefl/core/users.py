@@ -1,7 +1,5 @@
 """Recorded users: a table whose rows are dealt to the clients of a fleet."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, Self

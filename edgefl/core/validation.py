@@ -1,7 +1,5 @@
 """Values checked against records in one pass: pydantic's words, with the file and line of each mistake."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ PyYAML composes the text, by the core schema's scalars (https://yaml.org/spec/1.
 day, "yes" and "on" are text. No tag constructs an object, and what a few bytes expand to is bounded.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -100,7 +98,7 @@ class Document:
     places: Mapping[Keys, tuple[str, int]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path) -> Document:
+    def read(cls, path: Path) -> "Document":
         """Reads a file.
 
         Raises:
@@ -109,7 +107,7 @@ class Document:
         return cls.parse(text_of(path, MOST_BYTES), str(path))
 
     @classmethod
-    def parse(cls, text: str, file: str) -> Document:
+    def parse(cls, text: str, file: str) -> "Document":
         """Parses text; ``file`` is for messages.
 
         Raises:
@@ -123,7 +121,7 @@ class Document:
         return found
 
     @classmethod
-    def value(cls, text: str, file: str, *, lines: bool = True) -> Document:
+    def value(cls, text: str, file: str, *, lines: bool = True) -> "Document":
         """The one value in a text; ``lines`` says whether a line tells something about its source.
 
         Raises:
@@ -133,7 +131,7 @@ class Document:
         return _Composed(file, lines=lines).document(text)
 
     @classmethod
-    def of(cls, value: Any, file: str) -> Document:
+    def of(cls, value: Any, file: str) -> "Document":
         """A value of Python's, such as a mapping of settings; ``file`` is what gave it.
 
         Raises:
@@ -158,7 +156,7 @@ class Document:
         # An option such as "--set seed=x" names its own key.
         return Place(file, line, "" if f" {dotted}=" in file else dotted)
 
-    def inside(self) -> dict[str | int, Document]:
+    def inside(self) -> "dict[str | int, Document]":
         """The values of a mapping, by key, or of a list, by index; none of a scalar."""
         data = self.data
         pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
@@ -170,7 +168,7 @@ class Document:
         parts = {key: {(): own, **at} for key, at in places.items()}
         return {key: Document(at[()][0], data[key], self.context, at) for key, at in parts.items()}
 
-    def put(self, path: Sequence[str | int], data: Any, part: Document) -> Document:
+    def put(self, path: Sequence[str | int], data: Any, part: "Document") -> "Document":
         """With other data, which differ at ``path`` alone, where ``part`` is placed."""
         cut = tuple(path)
         places = {at: place for at, place in self.places.items() if at[: len(cut)] != cut}
@@ -178,7 +176,7 @@ class Document:
         places |= {(*cut, *at): place for at, place in part.places.items()}
         return replace(self, data=data, places=places)
 
-    def without(self, *keys: str) -> Document:
+    def without(self, *keys: str) -> "Document":
         return replace(self, data={key: value for key, value in self.data.items() if key not in keys})
 
     @contextmanager

@@ -3,8 +3,6 @@
 Shapes: B samples, V views, C channels, H rows, W columns.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate

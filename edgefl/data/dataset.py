@@ -1,7 +1,5 @@
 """A dataset: its facts, which need no files, what reads its files, and their content."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A dataset split among clients: their training samples and their test samples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
@@ -67,7 +65,7 @@ class Federation:
         """The number of each client's personal test images."""
         return [len(part) for part in self.test_parts] or [0] * self.clients
 
-    def to(self, device: torch.device) -> Federation:
+    def to(self, device: torch.device) -> "Federation":
         """The same with pixels and labels on a device; with a holdout, still one copy of the pixels."""
         tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
         moved = {id(value): value.to(device) for value in tensors.values()}
@@ -79,7 +77,7 @@ class Federation:
         """The bytes of all pixels and labels."""
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, Tensor))
 
-    def for_training(self) -> Federation:
+    def for_training(self) -> "Federation":
         """Without the test images, for processes that train.
 
         Raises:

@@ -1,7 +1,5 @@
 """Labelled images that are not decoded yet, and datasets of a user's own."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -50,7 +48,7 @@ class Pictures:
     names: tuple[str, ...] = ()
     users: NDArray[np.str_] | None = None
 
-    def of(self, chosen: Ints) -> Pictures:
+    def of(self, chosen: Ints) -> "Pictures":
         """Some of them, by sorted indices."""
         mask = np.isin(np.arange(len(self.labels)), chosen)
         return replace(

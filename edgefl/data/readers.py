@@ -9,8 +9,6 @@ named after the dataset; the first that is present is read:
 If neither is present, torchvision may download its own. The others are read as their archives unpack.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace

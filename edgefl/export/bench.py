@@ -1,7 +1,5 @@
 """How fast a model is: measured here in fresh processes, and predicted for devices by their cost models."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace

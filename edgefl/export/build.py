@@ -1,7 +1,5 @@
 """The first stage: the predictor of a run as a float32 ONNX model, with test samples to check it on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed
 from pathlib import Path

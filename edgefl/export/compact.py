@@ -1,7 +1,5 @@
 """The third stage: a smaller file, what it costs in accuracy and what it saves."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """The features that a run's last models have of test samples, for t-SNE and the like elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO

@@ -1,7 +1,5 @@
 """Converts a predictor to an ONNX model that takes pixels."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Iterator, Mapping

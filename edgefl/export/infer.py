@@ -1,7 +1,5 @@
 """Classifies image files with an exported model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -10,8 +10,6 @@ nothing else reads belongs to it; in a quantised graph (QDQ), QuantizeLinear and
 operator do, and that operator then reads and writes one byte a value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod

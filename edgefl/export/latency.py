@@ -1,7 +1,5 @@
 """Measured latency, kept beside a model's file and shown in its card; imports no torch."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

@@ -3,8 +3,6 @@
 Each stage raises where something is wrong with a ``Candidate``; only the last one touches the disk.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """ONNX files: their input and outputs, their metadata, and their graph with every shape known."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +34,7 @@ class ExportForm:
     softmax: bool = False
 
     @classmethod
-    def of(cls, proto: Any) -> ExportForm:
+    def of(cls, proto: Any) -> "ExportForm":
         """The form of an exported model."""
         names = {one.name for one in (*proto.graph.input, *proto.graph.output)}
         return cls(PIXELS in names, PROBABILITIES in names)
@@ -296,7 +294,7 @@ class ImageMetadata(Strict):
     std: tuple[Positive, ...]
 
     @model_validator(mode="after")
-    def _agree(self) -> ImageMetadata:
+    def _agree(self) -> "ImageMetadata":
         channels, height, width = self.shape
         if channels not in {1, 3}:
             raise ValueError(f"the model takes {channels} channels; images have 1 or 3")

@@ -4,8 +4,6 @@ One process for each measurement, so that nothing another runtime loaded, or ano
 behind, is part of it.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections import defaultdict

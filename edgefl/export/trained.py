@@ -1,7 +1,5 @@
 """A saved version of a run, read back: its predictors, and the data to check them on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

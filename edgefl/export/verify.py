@@ -1,7 +1,5 @@
 """The second stage: PyTorch against ONNX Runtime on real samples, the gate that every export passes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Profiles from traces: FedScale's, FLASH's, and tables of users."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Sequence

@@ -11,8 +11,6 @@ fedscale/cloud/aggregation/aggregator.py)::
 bits. The i-th interval lasts from active[i] to inactive[i]; all repeat after ``finish_time``.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections import Counter
 from io import BytesIO

@@ -11,8 +11,6 @@ and the battery's level (``85%``); there is a line for each. There, a phone is r
 Wi-Fi and on its charger. Times are those of a wall clock, without a zone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from itertools import pairwise

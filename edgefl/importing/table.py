@@ -8,8 +8,6 @@ The first line names the columns, in any order and in any case; those with other
 - ``availability``: a number in the column ``client`` of a second file, client,start_s,end_s.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a trace says of its users, whatever file it was in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,7 +62,7 @@ class RecordedUsers:
         each = zip(self.sources, origins, strict=True)
         return " and ".join(f"{source.file}, SHA-256 {source.sha256}{origin}" for source, origin in each)
 
-    def of(self, users: Sequence[int], lost: str) -> RecordedUsers:
+    def of(self, users: Sequence[int], lost: str) -> "RecordedUsers":
         """The trace of some of its users, in this order; ``lost`` says what becomes of the others."""
         columns = {key: [values[user] for user in users] for key, values in self.columns.items()}
         ids = self.ids and [self.ids[user] for user in users]
@@ -72,7 +70,7 @@ class RecordedUsers:
         dropped = told((less, "user", f"of {self.kind}{lost}"))
         return replace(self, ids=ids, columns=columns, dropped=(*self.dropped, *dropped))
 
-    def sampled(self, most: int | None) -> RecordedUsers:
+    def sampled(self, most: int | None) -> "RecordedUsers":
         """A random sample of at most so many users: the same rows of traces of the same length."""
         if most is None or len(self) <= most:
             return self

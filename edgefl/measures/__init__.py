@@ -1,7 +1,5 @@
 """Measures of server versions, a file each: a formula, its source, and the rows that it gives."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar, Literal, TypeAlias

@@ -1,7 +1,5 @@
 """Accuracies on the classes that a client has, and on those that it lacks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from edgefl.core.arrays import Floats

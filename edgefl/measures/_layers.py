@@ -1,7 +1,5 @@
 """Layers: their names, and their representations of test samples."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Rows of single clients, and of all of them together."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -8,8 +8,6 @@ others their own model under the version before. A client's own model is the glo
 makes it another. The two groups have figures of their own, as in the paper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from edgefl.measures import Measure

@@ -7,8 +7,6 @@ are the test samples with a confidence in ((m - 1) / M, m / M] (Guo et al. 2017,
 section 3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

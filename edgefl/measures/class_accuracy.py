@@ -6,8 +6,6 @@
 left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -7,8 +7,6 @@ with A_c the global model's accuracy on class c and A' the accuracies of the ver
 samples are left out; a model that gets nothing right has no similarity.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

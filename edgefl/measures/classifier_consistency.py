@@ -7,8 +7,6 @@ with w_c^k the row of class c in the head's weights as client k trained them, be
 2022, SphereFed, Equations 2 and 3). A merge of one client has no pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 

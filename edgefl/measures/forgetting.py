@@ -8,8 +8,6 @@ better than ever, it is negative. Only evaluations count, so that it depends on 
 first gives no F.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -7,8 +7,6 @@ clients of the last merge, each of equal weight (Lee et al. 2022, FedNTD, Defini
 of the parts that clients send, in evaluation mode, over images that are not augmented.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

@@ -9,8 +9,6 @@ whole gradient. A method's other terms do not count. The network is in evaluatio
 augmented.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

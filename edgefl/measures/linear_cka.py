@@ -14,8 +14,6 @@ Layers are those that the model names (``Net.layers``), the features that the he
 samples are spread evenly over the test set.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from pathlib import Path

@@ -9,8 +9,6 @@ model, with p the shares of all those clients' data together. Classes without te
 nothing, and the weights of the others are scaled to a sum of 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from edgefl.measures import Measure

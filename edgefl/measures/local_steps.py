@@ -9,8 +9,6 @@ Clients are trained again, one after another, up to each of these steps: with n 
 takes about n / 2 times as long as the training itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pydantic import Field

@@ -6,8 +6,6 @@ over the test samples (Lee et al. 2024, FLex&Chill, section 2, on what a tempera
 guess, 0 is certainty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from edgefl.measures import Measure

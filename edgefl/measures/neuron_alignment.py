@@ -13,8 +13,6 @@ Layers are those that the model names, the features that the head gets, and the 
 are their mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import numpy as np

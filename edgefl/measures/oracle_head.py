@@ -8,8 +8,6 @@ what is gained over the model's own head.
 Ours, where the paper is silent: SGD with momentum 0.9, from the model's own head; images are not augmented.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

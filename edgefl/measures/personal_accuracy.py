@@ -6,8 +6,6 @@ Table 1: "worst 10%"). Clients that never trained count with the model that they
 accuracy is in the table ``client_evaluations``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

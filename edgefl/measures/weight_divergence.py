@@ -11,8 +11,6 @@ The parts that clients send count, without running statistics, over the clients 
 single layer there is the mean over them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 

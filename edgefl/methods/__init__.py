@@ -1,7 +1,5 @@
 """Federated methods, one file each: the paper in its docstring, and ``Params``."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -15,8 +15,6 @@ Ours, where the papers are silent: negative eigenvalues count as 0; SGD with mom
 epochs; classes without samples have no virtual features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 

@@ -10,8 +10,6 @@ It is trained on the net's loss alone: terms that methods add to the base's obje
 job that is cut short loses the end of v's training first.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated, ClassVar
 

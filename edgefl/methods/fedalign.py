@@ -12,8 +12,6 @@ gradients through all of them, as in the authors' code. Their clipping at 10 is 
 Activations without places, as of fully connected layers, have HW = 1.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, ClassVar
 

@@ -4,8 +4,6 @@ w <- sum_k p_k w_k with p_k = n_k over the samples of the round's participants; 
 round; batch norm's running statistics travel and are averaged with the weights.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from edgefl.methods import MethodParams

@@ -11,8 +11,6 @@ alone. Until then a client's own model is the global one. Batch norm is in train
 fine-tunes, as in the authors' code, so that running statistics become the client's own, too.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 

@@ -17,8 +17,6 @@ so that the term is log 2 and has no gradient), and batches of one sample, which
 any similarity).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, ClassVar, Literal

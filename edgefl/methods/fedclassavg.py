@@ -19,8 +19,6 @@ The rows of its Table 4::
 CA trains as LG-FedAvg does, bit for bit with ``augment: null``; what rows without CL see is left open.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, ClassVar, TypeAlias

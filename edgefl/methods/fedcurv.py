@@ -16,8 +16,6 @@ late. The authors' code squares the gradient of a batch's mean loss, and adds up
 part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial, reduce
 from typing import Annotated, ClassVar

@@ -12,8 +12,6 @@ upload is dropped as late keeps its h_k, so that h stays the mean of all h_k. Bu
 stay with clients are trained as the base does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated

@@ -17,8 +17,6 @@ The paper's clients send d_k = (w - w_k) / a_k and a_k. Here they send w_k: the 
 rate that it set, and with them a_k. The authors' code takes tau = sum_k p_k K where mu is not 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated

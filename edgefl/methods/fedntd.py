@@ -11,8 +11,6 @@ divergence over all C classes; ``distance: mse`` is the mean square of differenc
 (appendix L, which leaves the reduction and tau open).
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import torch

@@ -12,8 +12,6 @@ D = merged - w is how far the base's merge moves the shared trained parts; buffe
 As in the papers, no bias is corrected, and v starts at eps^2. Flower 1.17 corrects it one step off.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, ClassVar, Literal

@@ -5,8 +5,6 @@ never leave their client, and local training updates both at once. The personali
 here; the paper also tries more layers. Batch norm's running statistics travel with the body.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from pydantic import Field

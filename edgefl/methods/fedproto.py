@@ -12,8 +12,6 @@ of 0. The authors' code averages clients alike, takes the mean of the squares ov
 of 1 is 1 / l here (the default is that of 100 features), and gathers prototypes while the weights still move.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal

@@ -4,8 +4,6 @@ A step minimises the base's objective + (mu / 2) * ||w - w_received||^2 over all
 stay with a client, w_received is what it began the round with.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from pydantic import Field

@@ -9,8 +9,6 @@ a frozen body normalises by its batches, its running statistics move in both pha
 averaged with the body. A job that is cut short loses the end of its body phase first.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -5,8 +5,6 @@ least squares on all clients' features; see ``edgefl.protocol.calibration``. The
 and one that has gets 0.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from pydantic import Field

@@ -21,8 +21,6 @@ open. Ours::
                                                        through T_i
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, ClassVar

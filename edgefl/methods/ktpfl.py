@@ -29,8 +29,6 @@ a softmax of 5 c to each row; it draws other public images in every round, disti
 probabilities, trains one epoch more in each round up to the number given, and one before the first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal

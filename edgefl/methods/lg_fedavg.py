@@ -10,8 +10,6 @@ The authors' code starts from a model that FedAvg trained for some rounds; here 
 weights, as in the algorithm.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from pydantic import Field

@@ -4,8 +4,6 @@ Compared fairly, it takes the same local epochs as the others. With a single cli
 and a server that merges nothing, it is FedAvg.
 """
 
-from __future__ import annotations
-
 from edgefl.methods import MethodParams
 from edgefl.protocol import Method, NetObjective, Site, averaging, local_training
 

@@ -14,8 +14,6 @@ and has no gradient; the authors' code begins with random models. A client that 
 its state has the round that v is from.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from pydantic import Field

@@ -17,8 +17,6 @@ FedNTD's average w by samples, which ``weights: samples`` does. Weight decay is 
 estimates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal

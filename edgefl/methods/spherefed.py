@@ -13,8 +13,6 @@ CE(s * W f) with a scale s (Table 3); features as they are; calibration every so
 heads of the clients' own, by FFC or by SGD on their data (Appendix B).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
@@ -65,7 +63,7 @@ class Params(CalibrationParams, MethodParams):
     base: Annotated[AnyMethod, Field(description="what merges the body")] = "fedavg"
 
     @model_validator(mode="after")
-    def _scaled(self) -> Params:
+    def _scaled(self) -> "Params":
         if self.scale != 1 and self.loss == "mse":
             raise ValueError("a scale needs loss: cross_entropy")
         return self

@@ -1,7 +1,5 @@
 """Models, one family a file."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 from edgefl.core.params import Component

@@ -1,7 +1,5 @@
 """What several models share: layers, refusals, and how a net is made of a body."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """ResNets (He et al. 2016), torchvision's, with stems for small images."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ the second, pooling to 3x3, a hidden layer of 512 and the wrap of 512 features: 
 classes. Their dropout of a half before the hidden layer is left out.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 from pydantic import Field

@@ -4,8 +4,6 @@ Two convolutions over time of width 5, each with ReLU and max-pooling 2, and a h
 over one row is what ``Conv1d`` computes, and images of one row go through every engine, codec and export.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 from pydantic import Field

@@ -5,8 +5,6 @@ the classifier; 136,606 parameters on 3x32x32 with 10 classes. McMahan et al.'s 
 channels and 512 hidden units make 1,663,370 parameters on 1x28x28.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from math import prod
 from typing import Literal

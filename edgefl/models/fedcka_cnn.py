@@ -6,8 +6,6 @@ where ReLUs are: ours follow every layer but the last two. The features are the 
 compares. MOON's CNN has 6 and 16 channels; its projection head is the layers of 84 and 256 units.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from math import prod
 

@@ -4,8 +4,6 @@ FedClassAvg ends it in a linear layer of 512 features (``wrap: 512``), on the Im
 dropout before the classifier is left out, as in the other networks.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import nn

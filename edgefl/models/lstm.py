@@ -5,8 +5,6 @@ features. Written as linear layers, one a time step, because torch's fused opera
 over clients nor be counted by fvcore. The rows of an image are one step's inputs, as its channels are.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Fully connected layers with ReLU between them; 64-64-10 on 8x8 digits by default."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import prod
 

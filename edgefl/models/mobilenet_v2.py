@@ -6,8 +6,6 @@ ReLU6 is kept. torchvision's dropout before the classifier is left out: a mask d
 depend on how an engine groups its clients, and SphereFed's table has none.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 from torch import nn
 

@@ -4,8 +4,6 @@
 dropout and other draws in training come from the seed, the client, the round and the step.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import importlib

@@ -3,8 +3,6 @@
 FedNTD's batch norm keeps no running statistics; here it does, as in the other networks.
 """
 
-from __future__ import annotations
-
 from edgefl.models._layers import Variants
 from edgefl.models._resnets import resnet
 from edgefl.protocol import Net

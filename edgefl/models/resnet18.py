@@ -4,8 +4,6 @@ FedClassAvg ends every body in a linear layer of 512 features (``wrap: 512``), o
 11,444,298 parameters with 10 classes.
 """
 
-from __future__ import annotations
-
 from edgefl.models._layers import Variants
 from edgefl.models._resnets import resnet
 from edgefl.protocol import Net

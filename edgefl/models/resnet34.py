@@ -1,7 +1,5 @@
 """ResNet-34 (He et al. 2016), torchvision's, with stems for small images."""
 
-from __future__ import annotations
-
 from edgefl.models._layers import Variants
 from edgefl.models._resnets import resnet
 from edgefl.protocol import Net

@@ -3,8 +3,6 @@
 FedCKA's experiments on CIFAR-100 and Tiny ImageNet end it in MOON's projection head (``projection: 256``).
 """
 
-from __future__ import annotations
-
 from edgefl.models._layers import Variants
 from edgefl.models._resnets import resnet
 from edgefl.protocol import Net

@@ -3,8 +3,6 @@
 The table does not print the ratio of the squeeze; 16 is Hu et al.'s (2018).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import nn

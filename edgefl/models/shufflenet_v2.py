@@ -3,8 +3,6 @@
 FedClassAvg ends it in a linear layer of 512 features (``wrap: 512``), on the ImageNet stem.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field

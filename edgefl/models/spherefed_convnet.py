@@ -5,8 +5,6 @@ features on 32x32 mean a padding of 1. The number of groups is not stated. Convo
 because each normalisation has one.
 """
 
-from __future__ import annotations
-
 from math import ceil
 
 from pydantic import Field

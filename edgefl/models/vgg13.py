@@ -5,8 +5,6 @@ table prints four poolings and one of the remaining size, after which its 2,048 
 be left; pooling to one pixel, its 512 features are.
 """
 
-from __future__ import annotations
-
 from torch import nn
 
 from edgefl.models._layers import Normalised, check_size, net_of, norm_layer

@@ -1,7 +1,5 @@
 """What the numbers of devices and links assume, in full and in short."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

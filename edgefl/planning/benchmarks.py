@@ -1,7 +1,5 @@
 """Times and energies measured on a board, a file in ``validation/``, and predictions beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,7 +65,7 @@ class BenchmarkRow(Strict):
     fitted: tuple[Text, ...] = ()
 
     @model_validator(mode="after")
-    def _measured(self) -> BenchmarkRow:
+    def _measured(self) -> "BenchmarkRow":
         if self.time is None and self.energy is None:
             raise ValueError("give a time, an energy, or both")
         return self
@@ -121,7 +119,7 @@ class Benchmark(Strict):
     rows: Annotated[tuple[BenchmarkRow, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _completed(self) -> Benchmark:
+    def _completed(self) -> "Benchmark":
         """With the file's settings in its rows."""
         rows = []
         for number, row in enumerate(self.rows, 1):
@@ -220,7 +218,7 @@ class Score:
     kendall: float | None
 
     @classmethod
-    def of(cls, rows: Sequence[Compared]) -> Score:
+    def of(cls, rows: Sequence[Compared]) -> "Score":
         from scipy.stats import kendalltau, spearmanr
 
         counted = [row for row in rows if row.counted and row.predicted is not None]

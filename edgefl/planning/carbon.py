@@ -7,8 +7,6 @@ lifetime that is used, as the Green Software Foundation's Software Carbon Intens
 (ISO/IEC 21031, "Embodied emissions").
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """What one round costs, as tables, see ``edgefl.planning.profile``; and what it costs that clients share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product

@@ -1,7 +1,5 @@
 """What the clients of a fleet are: the devices, links and types of its members, or of recorded users."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Descriptions of components: what ``edgefl show`` prints."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -10,8 +10,6 @@ and upload. A client's number is the same in all rounds, and where several excha
 them. A job's steps are a prefix of its phases, so local training has to be an exchange's last phase.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -106,7 +104,7 @@ def _rooms(fleet: Fleet, devices: Mapping[str, Board], works: Sequence[Work]) ->
             yield room * WIDTHS[TRACED] / WIDTHS[dtype]
 
 
-def _largest(needs: _Needs, room: float, samples: set[int]) -> int:
+def _largest(needs: "_Needs", room: float, samples: set[int]) -> int:
     """By bisection, as memory never falls with the batch. A remainder of 1 joins a batch, which must fit."""
     low, high = needs.smallest, max(*samples, needs.smallest) + 1
     while high - low > 1:

@@ -1,7 +1,5 @@
 """Devices, links and fleets from their files, or as a run's directory has them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The torch side of a plan: federated data, nets, methods, codecs and measures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
@@ -104,7 +102,7 @@ class DataAccess:
     fleets: dict[str, Fleet] = field(default_factory=dict, init=False)
     nets: dict[str, Net] = field(default_factory=dict, init=False)
     _sources: dict[str, Source] = field(default_factory=dict, init=False)
-    _contents: dict[str, Content] = field(default_factory=dict, init=False)
+    _contents: "dict[str, Content]" = field(default_factory=dict, init=False)
 
     def source(self, component: Dataset) -> Source:
         """A dataset, described but not read.
@@ -118,7 +116,7 @@ class DataAccess:
             self._sources[key] = replace(found, where=found.where or file_of(component))
         return self._sources[key]
 
-    def content(self, component: Dataset) -> Content:
+    def content(self, component: Dataset) -> "Content":
         """A dataset's content as far as it is needed and available.
 
         Raises:

@@ -1,7 +1,5 @@
 """Scenarios turned into plans."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

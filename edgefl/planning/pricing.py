@@ -1,7 +1,5 @@
 """Prices by kind of client: work is traced once per model, and priced once per kind."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ run's clients are (``edgefl.planning.pricing``), without slowdown and jitter. Bu
 exchange has prices of the others, and what does not fit its memory has a price all the same.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Limits of a run that has begun, raised: the same run, and more of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

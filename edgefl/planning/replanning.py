@@ -3,8 +3,6 @@
 On another fleet it needs no data, and what was traced is not traced again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 See ``edgefl.core.price`` for what is assumed.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -47,7 +45,7 @@ class Pricer:
         return not launch.value and launch.high is None
 
     @cached_property
-    def corners(self) -> tuple[Pricer, Pricer] | None:
+    def corners(self) -> "tuple[Pricer, Pricer] | None":
         """The pricers of the device's cheap and costly corners; None where neither differs from it."""
         ends = corners(self.device)
         if ends is None:

@@ -1,7 +1,5 @@
 """The JSON Schema of a scenario file, for editors."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 

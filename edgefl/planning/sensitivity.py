@@ -9,8 +9,6 @@ several numbers at once. Two sides are therefore also compared where each number
 those that bring the two nearest to each other and farthest apart, as far as a search by coordinates finds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -178,7 +176,7 @@ def study(
     )
 
 
-def _shown(number: Swept, value: Any) -> str:
+def _shown(number: "Swept", value: Any) -> str:
     """A value as text; of a record, what differs between its ends."""
     if isinstance(value, BaseModel):
         fields = type(value).model_fields
@@ -188,7 +186,7 @@ def _shown(number: Swept, value: Any) -> str:
     return shown_number(number.name, number.number, value)
 
 
-def _named(number: Swept) -> str:
+def _named(number: "Swept") -> str:
     return f"{number.owner} {number.name}"
 
 
@@ -228,7 +226,7 @@ class _Study:
     """
 
     def __init__(
-        self, sides: Sequence[Side], quantities: Sequence[str], records: Records, numbers: Sequence[Swept]
+        self, sides: Sequence[Side], quantities: Sequence[str], records: Records, numbers: "Sequence[Swept]"
     ) -> None:
         # Loads much of SciPy, which no other command needs.
         from scipy.stats.qmc import LatinHypercube

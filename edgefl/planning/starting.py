@@ -1,7 +1,5 @@
 """Start files: a device, a fleet or a scenario that works as it is, with comments on what to change."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -14,8 +14,6 @@ operators of torch. A softmax that ends some of them is part of the loss here.
 stems for 32x32 pixels.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

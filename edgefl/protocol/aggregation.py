@@ -1,7 +1,5 @@
 """Local training and averaging of shared parts, on which many methods build."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from edgefl.protocol.nets import Carry, Net, Predictor

@@ -9,8 +9,6 @@ sum ||W f - e||^2 + ridge ||W||^2 over the data of all clients is
 without a bias. It needs a body that clients share, and no special loss (Appendix C.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias

@@ -5,8 +5,6 @@ phase and step alone: the same numbers on any engine, for any number of workers,
 a net draws from torch's own generator, as a module does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property

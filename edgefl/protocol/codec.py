@@ -1,7 +1,5 @@
 """Codecs at work: how large payloads are on the wire, and what the receiver gets."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

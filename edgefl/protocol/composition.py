@@ -5,8 +5,6 @@ is under the method's name, and so it is in client states, payloads and uploads.
 does not know.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias

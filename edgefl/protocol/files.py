@@ -1,7 +1,5 @@
 """Trees as safetensors files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """SphereFed's fixed heads: C rows of width l, made of a net's random head (Section 4.1, Appendix D)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache

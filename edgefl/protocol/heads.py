@@ -1,7 +1,5 @@
 """Heads that the server makes, and sends to all clients; heads that are trained on features alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ is open, the outputs of those that are asked for are kept; a pass that nobody tr
 last of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar

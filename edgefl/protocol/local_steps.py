@@ -1,7 +1,5 @@
 """How a client's steps add up."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

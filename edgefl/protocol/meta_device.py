@@ -1,7 +1,5 @@
 """The meta device, without torch's compiler."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

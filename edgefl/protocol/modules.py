@@ -6,8 +6,6 @@ but with the places looked up once: a small model's step takes a few hundred mic
 net from one thread.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping

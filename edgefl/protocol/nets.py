@@ -1,7 +1,5 @@
 """Models as pure functions of their weights, and what methods add to their training."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -48,7 +46,7 @@ class Seen(NamedTuple):
         views: the features of all views, (V * B, l), the first view's first.
     """
 
-    net: Net
+    net: "Net"
     weights: Tree
     x: Tensor
     y: Tensor
@@ -127,7 +125,7 @@ class Net:
     stage: Stage | None = None
     terms: tuple[Term, ...] = ()
 
-    def with_term(self, loss: Callable[[Seen, Carry], Tensor], layers: tuple[str, ...] = ()) -> Net:
+    def with_term(self, loss: Callable[[Seen, Carry], Tensor], layers: tuple[str, ...] = ()) -> "Net":
         """The net with one more term of the objective."""
         return replace(self, terms=(*self.terms, Term(loss, layers)))
 

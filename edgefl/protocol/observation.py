@@ -1,7 +1,5 @@
 """What measures read of a server version, and what they give."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Parts of a model that every client makes for itself after the last round, for its personal model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

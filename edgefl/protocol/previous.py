@@ -1,7 +1,5 @@
 """The model that a client trained last, beside the one that it receives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """The pull towards the model that a client starts from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

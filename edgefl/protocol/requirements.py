@@ -4,8 +4,6 @@ What does not meet a requirement is refused with a ``UserError``. ``name`` is th
 ``component`` its base as the scenario names it, and ``base`` the same, built on the net.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from torch import Tensor

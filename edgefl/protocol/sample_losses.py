@@ -6,8 +6,6 @@ its loss; the losses are those of ``fit_loss``, without a method's other terms. 
 it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar

@@ -5,8 +5,6 @@ functions are differentiable. Centred kernel alignment (CKA) is that of Kornblit
 samples or more, and is 0 where a representation is the same for all of them.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -12,8 +12,6 @@ where s is the policy's scale. Running statistics (``BUFFERS``) are always mixed
 be negative. Parts without a counterpart, such as Gram matrices, stay as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Statistics of frozen features, which all clients gather in one pass over their data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 The paper proposes them and specifies none; every formula here is our choice.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from typing import Annotated, Literal, TypeAlias
@@ -82,7 +80,7 @@ class ByWork(OfJob):
     least: Annotated[Positive, Field(description="the lowest temperature")] = 0.05
 
     @model_validator(mode="after")
-    def _ordered(self) -> ByWork:
+    def _ordered(self) -> "ByWork":
         if self.least > self.full:
             raise ValueError(f"'least' must not be above 'full', {self.full:g}; it is {self.least:g}")
         return self

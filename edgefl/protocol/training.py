@@ -1,7 +1,5 @@
 """Local training as pure functions of a carry."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat

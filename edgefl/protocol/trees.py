@@ -7,8 +7,6 @@ A model's weights are a tree whose first level are its parts: ``{"body": {name: 
 {...}, "buffers": {...}}``. A payload's first level names the parts that byte counts are kept by.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """The values a method is made of: phases, folds, exchanges."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """torchvision, imported on demand and with any build of torch."""
 
-from __future__ import annotations
-
 import importlib
 from types import ModuleType
 

@@ -4,8 +4,6 @@ The module is called on images without data to learn its head, its layers, and w
 in training. What no net can be is refused with the layer's name.
 """
 
-from __future__ import annotations
-
 import copy
 import random
 from collections import Counter

@@ -11,8 +11,6 @@ How many processes train changes no bit, and follows from the cores of this mach
 The constants are measured: ``benchmarks/auto.py`` compares what they choose with what is fastest.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass, replace

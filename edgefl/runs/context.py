@@ -1,7 +1,5 @@
 """What engines work with: tasks, built from jobs, server versions and client states."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Mapping, Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """What the store is told of a run before it starts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any

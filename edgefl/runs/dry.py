@@ -1,7 +1,5 @@
 """Dry runs: the clock and the costs, without training and without a directory."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

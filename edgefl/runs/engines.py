@@ -1,7 +1,5 @@
 """Checks the engine that a scenario names, and starts it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

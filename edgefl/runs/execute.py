@@ -1,7 +1,5 @@
 """Executes one run in its directory: from its beginning, or from where it was."""
 
-from __future__ import annotations
-
 import json
 import platform
 import time

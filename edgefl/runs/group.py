@@ -1,7 +1,5 @@
 """Runs a scenario, or all runs of its sweep, into a directory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from operator import attrgetter

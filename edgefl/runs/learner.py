@@ -1,7 +1,5 @@
 """The learning side of a run: answers the world with training, merges and scores."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

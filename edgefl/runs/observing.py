@@ -1,7 +1,5 @@
 """Takes the measures of a run: keeps what they read of a merge, and makes rows of what they give."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

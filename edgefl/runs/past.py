@@ -1,7 +1,5 @@
 """The part of a run that was done before: its world goes through it again, without training."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 

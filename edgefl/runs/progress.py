@@ -1,7 +1,5 @@
 """A live display of running scenarios; plain lines, now and then, where nothing can be redrawn."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

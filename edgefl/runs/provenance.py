@@ -1,7 +1,5 @@
 """What a run's last bits depend on beside its plan: versions, the machine, edgefl's code and the user's."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A recorded run beside its replay: compares each merge, and answers with what was recorded."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Replays runs: the same learning, costed on other fleets, servers and codecs, without data or training."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Goes on with runs that were interrupted, killed or failed, or that are to be longer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One run in progress: passes the world's needs to the learner, and results to the store."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """How far a run is: numbers that it has in hand, put together for its callbacks."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Client states: recently used ones in memory, the others in the run's files."""
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Builds tasks from jobs, in the driver and in every worker process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,7 +38,7 @@ class Facts(NamedTuple):
     measures: bool
 
     @classmethod
-    def of(cls, plan: Plan) -> Facts:
+    def of(cls, plan: Plan) -> "Facts":
         clients, server = plan.clients, plan.scenario.server
         devices = [clients.devices[index] for index in clients.device]
         return cls(server.until.rounds, devices, LOSS_RMS in server.selector.READS)
@@ -63,12 +61,12 @@ class TaskBuilder:
     samples: Sequence[int]
 
     @classmethod
-    def of(cls, planned: Planned, device: torch.device) -> TaskBuilder:
+    def of(cls, planned: Planned, device: torch.device) -> "TaskBuilder":
         """The builder of a planned run, with its data on the device that trains."""
         return cls.on(planned.learning, Facts.of(planned.plan), device)
 
     @classmethod
-    def on(cls, learning: Learning, facts: Facts, device: torch.device) -> TaskBuilder:
+    def on(cls, learning: Learning, facts: Facts, device: torch.device) -> "TaskBuilder":
         federation = learning.federation.to(device)
         counts = torch.from_numpy(federation.class_counts)
         return cls(

@@ -1,7 +1,5 @@
 """Those who are told of runs: several callbacks as one, and experiment trackers, which no run fails for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """What commands answer, in hand: a document, and tables that a terminal and a notebook show alike."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a figure for a paper shows: the report page's curves, or what runs spent to reach a target."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

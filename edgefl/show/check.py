@@ -1,7 +1,5 @@
 """Dry runs, a row each: what the clock says before anything is trained."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple

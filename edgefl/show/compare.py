@@ -1,7 +1,5 @@
 """Runs side by side: the figures by which they are judged, or all of them, and who is ahead."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Charts as Matplotlib figures, of the widths, sizes and fonts of a printed paper."""
 
-from __future__ import annotations
-
 import io
 import warnings
 from collections.abc import Mapping, Sequence

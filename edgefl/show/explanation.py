@@ -1,7 +1,5 @@
 """Why a round, or a whole run, took as long as it did, for terminals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """A view's tables and lines in the languages of papers, notebooks and spreadsheets."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

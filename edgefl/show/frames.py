@@ -4,8 +4,6 @@ Before a table's own columns are ``run``, the run's name; ``seed``; and each set
 by its dotted key.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter

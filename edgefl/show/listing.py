@@ -1,7 +1,5 @@
 """What runs there are in a folder, at a glance: few rows of each are read, and none is verified."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Sequence

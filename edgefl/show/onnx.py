@@ -1,7 +1,5 @@
 """ONNX files: how they were verified, what they cost here and on devices, and what they make of images."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

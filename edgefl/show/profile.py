@@ -1,7 +1,5 @@
 """What one round costs, by exchange, model and device, as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType

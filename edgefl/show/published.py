@@ -1,7 +1,5 @@
 """What papers report, beside what runs have here, as tables and lines."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial

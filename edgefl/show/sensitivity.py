@@ -1,7 +1,5 @@
 """What figures depend on, in words and tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple

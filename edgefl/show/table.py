@@ -1,7 +1,5 @@
 """Tables and lines of text, which each format shows in its own way, and words that several tables share."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Predictions beside measurements as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial

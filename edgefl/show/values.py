@@ -1,7 +1,5 @@
 """Values as text: the one place that writes a figure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ The newest two are kept, so that there is one to fall back on, and the newest re
 whose limits are raised goes on. Versions, states and outcomes that none of them needs are forgotten.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping

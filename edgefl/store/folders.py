@@ -3,8 +3,6 @@
 A group has the runs of one sweep, and a list of them, written before the first begins.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import json

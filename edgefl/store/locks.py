@@ -4,8 +4,6 @@ A lock is one of ``filelock`` on the file ``.edgefl.lock`` in the folder. The fi
 that a killed command left behind is taken over. The runs of a group have one lock, the group's.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A run's plan as rows, and read back: what the world needs to repeat or continue the run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Reads a run's directory."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

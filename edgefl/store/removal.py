@@ -1,7 +1,5 @@
 """Removes runs and groups: nothing that a command works on, and no files that edgefl did not write."""
 
-from __future__ import annotations
-
 import re
 import stat
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The tables of ``run.sqlite``; ``events``, ``clients`` and ``refusals`` are views."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from contextlib import closing

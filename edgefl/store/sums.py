@@ -1,7 +1,5 @@
 """The SHA-256 of a run's files: those that rows refer to, and of a run that ended all of them."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Writes a run's directory; see ``edgefl.store``."""
 
-from __future__ import annotations
-
 import errno
 import json
 import sqlite3
@@ -61,7 +59,7 @@ class Store:
 
     @classmethod
     @contextmanager
-    def planned(cls, folder: Path) -> Iterator[Store]:
+    def planned(cls, folder: Path) -> "Iterator[Store]":
         """Makes a run's directory, which is planned in the block; nothing of it is left on failure."""
         with _telling(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -84,12 +82,12 @@ class Store:
             raise
 
     @classmethod
-    def in_memory(cls) -> Store:
+    def in_memory(cls) -> "Store":
         """Makes a store without a directory, of rows alone; they are gone when it is closed."""
         return cls._new(IN_MEMORY, sqlite3.connect(IN_MEMORY), "running")
 
     @classmethod
-    def _new(cls, folder: Path, database: sqlite3.Connection, status: str) -> Store:
+    def _new(cls, folder: Path, database: sqlite3.Connection, status: str) -> "Store":
         # Everything up to the first commit is one transaction.
         database.executescript(f"BEGIN; {SCHEMA_SQL}")
         store = cls(folder, database)
@@ -97,7 +95,7 @@ class Store:
         return store
 
     @classmethod
-    def open(cls, folder: Path) -> Store:
+    def open(cls, folder: Path) -> "Store":
         """Opens a run that was planned, which begins now, or one that was found whole, to go on with it.
 
         From now on others can read it while rows are written.

@@ -1,7 +1,5 @@
 """What is called as runs go on: ``Callbacks``, and trackers, which make one, one file each."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

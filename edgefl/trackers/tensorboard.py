@@ -4,8 +4,6 @@ The step is the round. The wall time of a point is its virtual time in seconds, 
 axis shows virtual time. Settings are hyperparameters.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

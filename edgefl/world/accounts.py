@@ -6,8 +6,6 @@ job is charged with that job; one that a job leaves open, with the client's next
 or at the run's end.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

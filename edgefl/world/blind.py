@@ -1,7 +1,5 @@
 """Whether a run goes the same way whatever its jobs take."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from edgefl.core.availability.always import Params as Always

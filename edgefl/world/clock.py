@@ -4,8 +4,6 @@ What happens to jobs comes first, then losses, then what policies wait for: a po
 sees all that has happened at it, and an upload that arrives as its client is given up has arrived.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from heapq import heapify, heappush
 from typing import Any, TypeAlias
@@ -30,7 +28,7 @@ class At(simpy.Event):
     SimPy schedules by delays alone; so this class and ``Clock`` write to its queue.
     """
 
-    def __init__(self, env: Clock, t_s: float, priority: int = NORMAL) -> None:
+    def __init__(self, env: "Clock", t_s: float, priority: int = NORMAL) -> None:
         self.env, self.callbacks, self._ok, self._value = env, [], True, None
         entry: Any = t_s if t_s > env._now else env._now, priority, next(env._eid), self  # noqa: FURB136, SLF001
         heappush(env._queue, entry)  # noqa: SLF001
@@ -39,7 +37,7 @@ class At(simpy.Event):
 class Lost(At):
     """An event that fails at a time: the job that waits for it is lost then."""
 
-    def __init__(self, env: Clock, t_s: float, cause: Any) -> None:
+    def __init__(self, env: "Clock", t_s: float, cause: Any) -> None:
         super().__init__(env, t_s, LOSS)
         self._ok, self._value, self._defused = False, simpy.Interrupt(cause), True
 

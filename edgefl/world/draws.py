@@ -4,8 +4,6 @@ A draw is a hash of the seed, the exchange, the client and the number of its job
 does not depend on when it is drawn.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

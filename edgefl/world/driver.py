@@ -4,8 +4,6 @@ It steps SimPy until the server needs something, yields the ``Need`` and is sent
 takes no virtual time. The driver runs the exchanges at the start and at the end; the policy runs the rounds.
 """
 
-from __future__ import annotations
-
 import gc
 import math
 import re

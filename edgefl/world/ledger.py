@@ -1,7 +1,5 @@
 """Totals of a run so far."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

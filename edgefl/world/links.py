@@ -4,8 +4,6 @@ Both kinds have ``carry``, the part of a job's life that is a transfer, and ``ch
 what the transfers in progress have spent.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial
@@ -89,7 +87,7 @@ class Carriage:
         self._busy_s, self.alone, self.paused = 0.0, True, False
         self.wakes = env.event()
 
-    def begin(self, now_s: float, trace: ClientTrace | None) -> None:
+    def begin(self, now_s: float, trace: "ClientTrace | None") -> None:
         """The next transfer begins with its handshakes."""
         self.left_bits, self.left_delay_s = 8.0 * self.size, self.delay_s
         if trace is not None and self.size:
@@ -172,7 +170,7 @@ class Shared:
             yield one.wakes
 
     @staticmethod
-    def _change(way: Way, one: Carriage, wakes: simpy.Event, _: simpy.Event) -> None:
+    def _change(way: "Way", one: Carriage, wakes: simpy.Event, _: simpy.Event) -> None:
         """The rate of a client's link changes, if its bytes still wait for that."""
         if one.wakes is wakes and not wakes.triggered:
             way.stop(one)

@@ -1,7 +1,5 @@
 """What the world asks of its caller, and the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """How fast clients are: all of a fleet's curves at once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import TypeAlias

@@ -15,8 +15,6 @@ every double of at least 1 is: sums do not depend on the order of members, and r
 sides of a level.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heapify, heappop, heappush

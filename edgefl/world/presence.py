@@ -1,7 +1,5 @@
 """Who can be asked now: who is free, and there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ The server's policy is a SimPy process, and so is each job (``edgefl.world.job``
 SimPy's processes wait: ``yield world.ended(jobs) | world.env.timeout(60)``.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Sequence

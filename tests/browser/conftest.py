@@ -1,7 +1,5 @@
 """A browser for the session, small runs, and their page."""
 
-from __future__ import annotations
-
 import os
 from contextlib import ExitStack
 

@@ -1,7 +1,5 @@
 """docs/gallery.md: its commands make pictures that show something; ``--bless`` keeps them beside the page."""
 
-from __future__ import annotations
-
 import io
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The page for those who use a keyboard or a screen reader."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """A page of runs that go on loads itself again and keeps what was chosen; that of ended runs does not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

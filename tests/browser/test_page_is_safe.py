@@ -1,7 +1,5 @@
 """Names are text, whatever they hold, and the page's policy lets nothing else run or be sent."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from nightly import sampled

@@ -1,7 +1,5 @@
 """The page in a browser: it opens from disk, plots draw, and switches, tables and downloads work."""
 
-from __future__ import annotations
-
 import csv
 import io
 import xml.etree.ElementTree as ET

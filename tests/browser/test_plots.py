@@ -1,7 +1,5 @@
 """The page's plots: what they draw and what their files hold is what the page's frames say."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

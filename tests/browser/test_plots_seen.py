@@ -1,7 +1,5 @@
 """What one sees of the plots: pages of four kinds of runs, wide or on a phone, and planted faults."""
 
-from __future__ import annotations
-
 import pytest
 from nightly import sampled
 from seen import blank, faults, scrolled, used

@@ -1,7 +1,5 @@
 """What several files of contracts share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -11,8 +11,6 @@ its last command; all others must exit with 0. In a block with ``trained`` any n
 what training comes to depends on the processor, whose rounding errors grow.
 """
 
-from __future__ import annotations
-
 import difflib
 import io
 import re

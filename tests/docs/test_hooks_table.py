@@ -1,7 +1,5 @@
 """docs/extending.md lists all that a component may define, as the classes of the kinds have it."""
 
-from __future__ import annotations
-
 import inspect
 
 from pages import check, table

@@ -1,7 +1,5 @@
 """docs/methods.md has tables of methods and combinations made of the code; ``--bless`` rewrites them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache

@@ -4,8 +4,6 @@ Cells of one notebook share a namespace and a directory, which is on ``EDGEFL_PA
 their outputs. Of a figure, only that there is one is compared; of a cell with the tag ``varies``, nothing.
 """
 
-from __future__ import annotations
-
 import ast
 import base64
 import io

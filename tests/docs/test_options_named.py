@@ -1,7 +1,5 @@
 """Commands and options that pages name exist: a renamed option turns its page red."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

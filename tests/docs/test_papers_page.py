@@ -1,7 +1,5 @@
 """docs/papers.md has the table that is made of the benchmark's runs; ``--bless`` rewrites it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

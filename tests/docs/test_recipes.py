@@ -1,7 +1,5 @@
 """README's recipes work as they are pasted into a shell."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -6,8 +6,6 @@ are real training on the reference engine. They are equal on the processor and t
 elsewhere kernels round differently, and a few test images may fall on the other side.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

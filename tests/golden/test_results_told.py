@@ -5,8 +5,6 @@ tell on any machine. Numbers stand at nine significant digits; names of folders,
 machine are left out.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

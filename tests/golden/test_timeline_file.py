@@ -1,7 +1,5 @@
 """A timeline's file of a run that a reader can check on paper, line by line."""
 
-from __future__ import annotations
-
 from plans import plan, prices
 from recorded import recorded
 from traced import as_text, read_back

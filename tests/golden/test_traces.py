@@ -1,7 +1,5 @@
 """The quickstart's event traces, line by line: a change of any price or draw shows as a diff."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

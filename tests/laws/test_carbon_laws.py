@@ -1,7 +1,5 @@
 """Laws of emissions: off they change nothing, and on they are linear, and the sum of their components."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import cache

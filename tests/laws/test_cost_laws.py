@@ -1,7 +1,5 @@
 """Laws of costs: multisets of kernels, and what a trace makes of them."""
 
-from __future__ import annotations
-
 import math
 
 from hypothesis import given

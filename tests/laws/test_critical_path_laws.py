@@ -1,7 +1,5 @@
 """Laws of critical paths, and of what changes to clients would save: new runs with the changes agree."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Laws of long runs and of how they end."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

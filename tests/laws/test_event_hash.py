@@ -1,7 +1,5 @@
 """Event hashes: equal wherever the events are, and nowhere else."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """Laws of failures, of changing speed and of batteries."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Laws of runs over every policy, selector, availability, speed and failure, in small random plans."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Laws of what a run had spent at each evaluation, under every policy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Laws of intervals: the two corners bound whatever lies between, of any device and any link."""
 
-from __future__ import annotations
-
 import pytest
 from alone import priced
 from hardware import array

@@ -1,7 +1,5 @@
 """Laws of an exchange layer by layer: nothing is counted twice, and nothing is left out."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from builders import build_method

@@ -1,7 +1,5 @@
 """Laws of a job's life, under a policy that loses, delays and discards jobs at random."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import partial

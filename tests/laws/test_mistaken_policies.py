@@ -1,7 +1,5 @@
 """Mistakes in a user's policy or selector are named, and nothing is simulated from them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from plans import dispatched, plan, prices, told, with_server

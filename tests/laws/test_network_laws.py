@@ -1,7 +1,5 @@
 """The world on shared links: its rounds are those of the fluid model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

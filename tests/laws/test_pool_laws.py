@@ -1,7 +1,5 @@
 """The pool of one direction, by itself; ``test_network_laws`` holds it against the fluid model."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

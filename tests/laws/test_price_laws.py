@@ -1,7 +1,5 @@
 """Laws of prices: more is never less, slower is never cheaper, and unknown is never zero."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

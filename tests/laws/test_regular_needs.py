@@ -1,7 +1,5 @@
 """Laws of needs that exist only because a run is ending."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Laws of jobs at other prices: at their own they took what they took, at a corner what a run there takes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

@@ -1,7 +1,5 @@
 """What the server computes: closed forms, the clock that waits for it, and where it is shown."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from math import ceil

@@ -1,7 +1,5 @@
 """What a stale upload is worth: by hand for FedAvg, and nothing at all for uploads that are not stale."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from builders import arrival

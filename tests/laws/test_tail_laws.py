@@ -1,7 +1,5 @@
 """Laws of radios' tails and of waiting, over every policy, availability, speed and failure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Laws of the timeline's file, under every policy, availability, speed and failure."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from itertools import pairwise

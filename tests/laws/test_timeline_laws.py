@@ -1,7 +1,5 @@
 """Laws of what the page shows of a run in virtual time, under every policy."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Laws of traces that a run's directory keeps: its work can be priced again, and comes to the very same."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

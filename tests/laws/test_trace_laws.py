@@ -1,7 +1,5 @@
 """Laws of what the tracer reads off methods: a few batch sizes are traced, and stand for all."""
 
-from __future__ import annotations
-
 from builders import build_method, build_net
 from nightly import sampled
 

@@ -1,7 +1,5 @@
 """Laws of what a run's summary says of its jobs, under policies that lose, delay and cut them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import replace

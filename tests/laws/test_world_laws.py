@@ -1,7 +1,5 @@
 """Laws of a server that waits for all, over clients that are always there and exchanges of every kind."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from dataclasses import replace

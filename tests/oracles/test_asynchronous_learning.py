@@ -4,8 +4,6 @@ Clients c0, c1 and c2 need 3, 5 and 8 s for a job; which versions that makes of 
 ``test_asynchronous_policies`` works out.
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 from plans import plan as plan_by_hand

@@ -1,7 +1,5 @@
 """FedClassAvg's rows of its Table 4 against worked values in NumPy, in float64; CA alone is LG-FedAvg."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The critical paths of rounds, on timelines that a reader can check on paper."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

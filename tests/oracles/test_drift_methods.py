@@ -5,8 +5,6 @@ SCAFFOLD: Karimireddy et al. 2020, Algorithm 1. FedDyn: Acar et al. 2021, Algori
 Equation 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -108,7 +106,7 @@ class Rounds(Exact):
         ]
         super().__init__(name, clients, settings, float64_net(), local)
 
-    def round(self, cohort: Sequence[int]) -> Rounds:
+    def round(self, cohort: Sequence[int]) -> "Rounds":
         """Some clients work, and the server merges."""
         self.do("train", cohort)
         return self

@@ -4,8 +4,6 @@ See ``told`` for how to read a line. A client of ``times(work=[...])`` receives 
 seconds and sends for 1 s.
 """
 
-from __future__ import annotations
-
 from plans import sourced
 from told import times, told
 

@@ -1,7 +1,5 @@
 """FedProto's objective, prototypes, merge and prediction, against NumPy in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from builders import build_method

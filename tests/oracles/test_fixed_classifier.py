@@ -12,8 +12,6 @@ Memory: of a fixed head neither the gradient nor the momentum is there at the wo
 backward pass below the head, so the head's input, which FedAvg keeps for the gradient, is gone by then.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ the gradient of each trained weight, and that of each input but the first layer'
 operations. ``test_training_flops`` has whole methods.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """Passes of models that nobody trains have running statistics: batch norm written out in NumPy."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """FFC and CCVR against least squares and covariances of all samples at once, in NumPy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """KT-pFL against its formulas in plain NumPy: distilling, training, predicting, and what is learned of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

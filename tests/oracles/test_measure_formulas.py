@@ -1,7 +1,5 @@
 """Measures against their formulas written out anew in NumPy, float64, and cases that are solved by hand."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Intervals against published tables and Student's own example."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Methods that keep parts with clients, over two rounds against worked values in NumPy, in float64."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 A client of ``times(work=[...])`` receives for 1 s, works for so many seconds and sends for 1 s.
 """
 
-from __future__ import annotations
-
 import pytest
 from told import times, told
 

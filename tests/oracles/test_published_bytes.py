@@ -5,8 +5,6 @@ whose bytes their tables count and in which unit; the set-ups under which their 
 with each test, and are deductions.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 

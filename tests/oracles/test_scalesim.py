@@ -4,8 +4,6 @@ Its total is the index of the last cycle: one less than the cycles, plus its sta
 its rows were made.
 """
 
-from __future__ import annotations
-
 import csv
 from math import ceil, inf
 from pathlib import Path

@@ -3,8 +3,6 @@
 lambdalabs.com/blog/2080-ti-deep-learning-benchmarks has images a second of training ResNet-50.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -1,7 +1,5 @@
 """SphereFed's heads, losses and normalisation, against NumPy in float64."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What operators start, by torch's profiler: those that methods, models and augmentations call."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

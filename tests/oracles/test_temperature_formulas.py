@@ -1,7 +1,5 @@
 """FLex&Chill's temperatures by job and by sample, in double precision against their formulas written anew."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

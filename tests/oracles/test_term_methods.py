@@ -3,8 +3,6 @@
 Two clients work in a round, one of them and a new one in the next; every upload and merge is compared.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Timelines and prices that a reader can check on paper."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -8,8 +8,6 @@ gradient goes down to the lowest trained layer, which needs none itself. A multi
 What a method does beyond that stands in ``METHODS``, by exchange. A method without an entry there fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial

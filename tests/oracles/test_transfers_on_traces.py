@@ -1,7 +1,5 @@
 """Transfers over links that change, beside the integral of their traces in fractions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

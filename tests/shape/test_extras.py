@@ -1,7 +1,5 @@
 """What a user has to install: the extras that messages and pages name."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

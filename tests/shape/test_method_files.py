@@ -1,7 +1,5 @@
 """Methods as files: one each, with its source."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The names that users build on."""
 
-from __future__ import annotations
-
 import inspect
 import subprocess
 import sys

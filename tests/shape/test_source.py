@@ -1,7 +1,5 @@
 """The source as a whole: sizes and names; ruff looks for the rest."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter, defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What an installed edgefl consists of."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

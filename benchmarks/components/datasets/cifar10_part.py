@@ -1,7 +1,5 @@
 """The same part of CIFAR-10 in every run: as many images of each class, drawn once with a fixed seed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

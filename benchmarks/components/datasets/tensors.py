@@ -1,7 +1,5 @@
 """The benchmark's tensors, from the file named by EDGEFL_BENCHMARK_TENSORS, as a dataset."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -13,8 +13,6 @@ What a part of a path was bound by is told in seconds that add up to the part's 
 A stage of which only the end is in the round counts in proportion.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -359,7 +357,7 @@ def _most_first(seconds: Sequence[float]) -> dict[str, float]:
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
 
-def by_cause(found: Run, plan: Plan, medians: Medians, parts: Parts) -> Floats:
+def by_cause(found: Run, plan: Plan, medians: "Medians", parts: Parts) -> Floats:
     """The seconds of each part by ``CAUSES``, (n, causes); an unknown number of a device is a UserError."""
     seconds, lasted_s = np.zeros((len(parts.job), len(CAUSES))), parts.to_s - parts.from_s
     for cause, waits in (("unavailable", "waiting for clients"), ("timer", "timer"), ("server", "server")):
@@ -388,7 +386,7 @@ def by_cause(found: Run, plan: Plan, medians: Medians, parts: Parts) -> Floats:
     return seconds
 
 
-def _worked(found: Run, plan: Plan, medians: Medians, places: Ints) -> dict[str, Floats]:
+def _worked(found: Run, plan: Plan, medians: "Medians", places: Ints) -> dict[str, Floats]:
     """The seconds of some jobs' work by what bound them, (n,) each."""
     jobs = found.jobs[places]
     kind, slowdown = found.clients.kind[jobs.client], found.clients.slowdown[jobs.client]
@@ -451,7 +449,7 @@ class Again:
     """
 
     def __init__(
-        self, plan: Plan, medians: Medians, merged_s: Floats, clients: int, progress: Progress
+        self, plan: Plan, medians: "Medians", merged_s: Floats, clients: int, progress: Progress
     ) -> None:
         """Takes a run with its merges' times, (n,), and how many clients' savings are asked for."""
         self._plan, self._medians, self._merged_s, self._progress = plan, medians, merged_s, progress

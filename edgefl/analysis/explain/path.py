@@ -22,8 +22,6 @@ the round's time:
   or was lost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache

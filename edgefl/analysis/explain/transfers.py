@@ -8,8 +8,6 @@
   the bytes of the time.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

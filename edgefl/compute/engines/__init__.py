@@ -1,7 +1,5 @@
 """Engines, which do the client work; one file each."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Parameters that several engines share."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

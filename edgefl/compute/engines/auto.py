@@ -1,7 +1,5 @@
 """Auto: stacks clients or trains one at a time, by the run's plan; in workers where it takes long."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import torch

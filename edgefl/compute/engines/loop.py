@@ -1,7 +1,5 @@
 """Loop: one client after another, in this process: the reference."""
 
-from __future__ import annotations
-
 from edgefl.compute.engines._params import TrainingParams
 from edgefl.compute.job import Engine, EngineContext, Local
 from edgefl.compute.loop import Loop

@@ -1,7 +1,5 @@
 """Null: no training; the clock and the costs alone."""
 
-from __future__ import annotations
-
 from edgefl.compute.engines import EngineParams
 from edgefl.compute.job import Engine, EngineContext
 

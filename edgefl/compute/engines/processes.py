@@ -1,7 +1,5 @@
 """Processes: workers on this machine, one thread each, with data and server state in shared memory."""
 
-from __future__ import annotations
-
 from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine, EngineContext
 from edgefl.compute.parallel import Processes

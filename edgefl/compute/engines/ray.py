@@ -1,7 +1,5 @@
 """Ray: workers on a Ray cluster, one thread each, on as many computers as it has; needs the extra `ray`."""
 
-from __future__ import annotations
-
 import os
 from typing import Annotated
 

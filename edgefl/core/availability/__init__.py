@@ -1,7 +1,5 @@
 """Models of when clients are available, one file each."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator

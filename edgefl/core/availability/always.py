@@ -1,7 +1,5 @@
 """Every client is available all the time."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from edgefl.core.arrays import Floats, Ints

@@ -4,8 +4,6 @@ The more- and less-data-first modes of FLGo (Wang et al. 2023, arXiv:2306.12079)
 every round; here, in continuous time, at the events of a Poisson process, once an hour in the mean (assumed).
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

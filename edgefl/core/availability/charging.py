@@ -16,8 +16,6 @@ Assumed are also the drain (between 0.15 W with the screen off, the same power p
 the hours, and the levels at the start.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Self
 
 import numpy as np
@@ -71,7 +69,7 @@ class Params(Availability):
     def start_h(self) -> float:
         return self.start
 
-    def timetable(self, clients: Clients, root: int) -> Charging:
+    def timetable(self, clients: Clients, root: int) -> "Charging":
         return Charging(self, clients, root)
 
     def assumptions(self, clients: Clients) -> tuple[str, ...]:

@@ -9,8 +9,6 @@ A client's state is drawn anew at the events of a Poisson process of rate r = 1 
 to be the probability above at every time, the draw's probability is P + P' / r.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 
@@ -62,7 +60,7 @@ class Params(Availability):
         return self.amplitude * math.hypot(1, _TURN * self.correlation)
 
     @model_validator(mode="after")
-    def _is_a_probability(self) -> Params:
+    def _is_a_probability(self) -> "Params":
         highest, lowest = self.mean * (1 + self._swing), 1 - self._swing
         if highest > 1 or lowest < 0:
             limit = "above 1" if highest > 1 else "below 0"

@@ -10,8 +10,6 @@ The file's content, not its name, is part of a run's identity: it is kept as ``r
 back needs no file.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import Annotated, Any, Self
@@ -62,7 +60,7 @@ class Params(Availability):
         """The rows (client, start_s, end_s), (n, 3), by client and start."""
         return np.array((self.rows or "").replace(" ", ",").split(","), dtype=np.float64).reshape(-1, 3)
 
-    def timetable(self, clients: Clients, root: int) -> Intervals:  # noqa: ARG002
+    def timetable(self, clients: Clients, root: int) -> "Intervals":  # noqa: ARG002
         return Intervals(self.table(), math.inf if self.repeat is None else self.repeat, clients.user)
 
 

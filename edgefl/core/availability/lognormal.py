@@ -5,8 +5,6 @@ drawn anew every round; here, in continuous time, at the events of a Poisson pro
 (assumed).
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

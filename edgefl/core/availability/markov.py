@@ -3,8 +3,6 @@
 A client is available for the share on / (on + off) of the time.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Device records, each kind with a cost model in a file; every number has a status and a source."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
@@ -52,7 +50,7 @@ class Bounds(NamedTuple):
     def seconds(self) -> float:
         return self.compute_s + self.memory_s + self.launch_s
 
-    def plus(self, other: Bounds, times: int = 1) -> Bounds:
+    def plus(self, other: "Bounds", times: int = 1) -> "Bounds":
         return Bounds(*(one + times * two for one, two in zip(self, other, strict=True)))
 
 
@@ -96,7 +94,7 @@ class Power(Strict):
     single_core: Sourced[units.Watts] | None = None
 
     @model_validator(mode="after")
-    def _powers_are_in_order(self) -> Power:
+    def _powers_are_in_order(self) -> "Power":
         given = {"idle": self.idle, "single_core": self.single_core, "active": self.active}
         stated = [(key, one) for key, one in given.items() if one]
         for (lower, one), (upper, other) in combinations(stated, 2):
@@ -198,7 +196,7 @@ class Board(Strict):
     notes: str = ""
 
     @model_validator(mode="after")
-    def _reserved_memory_is_less_than_memory(self) -> Board:
+    def _reserved_memory_is_less_than_memory(self) -> "Board":
         memory, reserved = self.memory.value, self.reserved_memory.value
         if memory is not None and reserved is not None and reserved >= memory:
             taken, whole = units.show_bytes(reserved), units.show_bytes(memory)

@@ -14,8 +14,6 @@ fp32 every byte counted in fp32 shrinks by the type's width; the efficiencies ar
 gives others, as it should where the peak is of other units, such as tensor cores: these filter nothing.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -106,7 +104,7 @@ class Roofline(Board):
     inference: Runtime | None = None
 
     @model_validator(mode="after")
-    def _a_cache_is_no_slower_than_memory(self) -> Roofline:
+    def _a_cache_is_no_slower_than_memory(self) -> "Roofline":
         fast, slow = self.cache.bandwidth.value if self.cache else None, self.memory_bandwidth.value
         if fast is not None and slow is not None and fast < slow:
             raise ValueError(f"cache.bandwidth, {fast:.4g} B/s, is below memory_bandwidth, {slow:.4g} B/s")

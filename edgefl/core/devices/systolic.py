@@ -11,8 +11,6 @@ among: nothing, the part of one operand that consecutive folds share, and that o
 of the other. A convolution whose image, filters and result fit together moves these, not im2col's copies.
 """
 
-from __future__ import annotations
-
 from math import ceil
 from typing import Annotated, Literal, NamedTuple
 

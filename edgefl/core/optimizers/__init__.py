@@ -5,8 +5,6 @@ method of that name on every tensor of ``values``. An operand is one number for 
 for each; a name that ends in ``_`` works in place. One update thus serves every engine and the cost model.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias

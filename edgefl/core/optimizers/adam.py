@@ -1,7 +1,5 @@
 """Adam (Kingma and Ba 2015); weight decay is added to the gradient."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """AdamW (Loshchilov and Hutter 2019): weight decay shrinks the weights directly."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

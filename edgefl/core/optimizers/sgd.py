@@ -1,7 +1,5 @@
 """Stochastic gradient descent; weight decay is added to the gradient."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated
 
@@ -18,7 +16,7 @@ class Params(Optimizer):
     nesterov: Annotated[bool, Field(description="whether the gradient looks one update ahead")] = False
 
     @model_validator(mode="after")
-    def _nesterov_needs_momentum(self) -> Params:
+    def _nesterov_needs_momentum(self) -> "Params":
         if self.nesterov and not self.momentum:
             raise ValueError("nesterov needs a momentum above 0")
         return self

@@ -1,7 +1,5 @@
 """Distributions, one file each: of numbers of samples, or of multipliers of compute time (1 is no change)."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 from edgefl.core.arrays import Floats

@@ -1,7 +1,5 @@
 """minimum + |N(0, scale)|; mean minimum + scale * sqrt(2 / pi). The delay of FLSim and FedBuff."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """exp(N(mu, sigma)); mean exp(mu + sigma^2 / 2). FedScale's speeds have mu 1, sigma 0.6."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pareto with the given minimum and tail index; the mean is infinite up to tail 1. A stress test."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

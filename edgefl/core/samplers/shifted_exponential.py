@@ -1,7 +1,5 @@
 """minimum + Exp(scale); mean minimum + scale (Lee 2018)."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

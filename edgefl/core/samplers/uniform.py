@@ -1,7 +1,5 @@
 """Uniform between low and high."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -18,7 +16,7 @@ class Params(Sampler):
     high: Annotated[Positive, Field(description="the upper end")]
 
     @model_validator(mode="after")
-    def _ordered(self) -> Params:
+    def _ordered(self) -> "Params":
         if self.low > self.high:
             raise ValueError("low must not be above high")
         return self

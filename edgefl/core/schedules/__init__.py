@@ -1,7 +1,5 @@
 """Learning-rate schedules, one file each."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar
 

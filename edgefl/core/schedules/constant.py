@@ -1,7 +1,5 @@
 """The same rate in every round."""
 
-from __future__ import annotations
-
 from edgefl.core.schedules import Schedule
 
 

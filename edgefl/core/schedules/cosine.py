@@ -1,7 +1,5 @@
 """Half a cosine from 1 down to a floor over all rounds, one step a round."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, ClassVar
 

@@ -1,7 +1,5 @@
 """The rate times gamma every round."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The rate times gamma at regular intervals."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Models of how a client's speed changes in time, one file each."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Such times come and go as a two-state Markov chain in continuous time; they are 
 ``length`` in the mean. The defaults are assumed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -24,7 +22,7 @@ class Params(Speed):
     length: Annotated[Duration, Field(description="mean length of such a time")] = 300.0
     factor: Annotated[float, Field(ge=0.001, le=1, description="share of the speed that remains")] = 0.5
 
-    def curve(self, clients: Clients, root: int) -> Load:
+    def curve(self, clients: Clients, root: int) -> "Load":
         everyone = np.ones(len(clients))
         between_s = self.length * (1 - self.share) / self.share
         loaded = OnOff(root, comes=everyone / between_s, leaves=everyone / self.length, purpose="loaded")

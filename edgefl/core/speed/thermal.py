@@ -15,8 +15,6 @@ falls after 3 minutes and is at 0.43 of its speed after 4, a Pixel 7 Pro settles
 within 200 s (Sahin and Coskun, ESTIMedia 2016).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +45,7 @@ class Params(Speed):
     ] = None
     steps: Annotated[int, Field(ge=1, le=1000, description="steps of the fall")] = 6
 
-    def curve(self, clients: Clients, root: int) -> Thermal:  # noqa: ARG002
+    def curve(self, clients: Clients, root: int) -> "Thermal":  # noqa: ARG002
         heating = [self._of(device) for device in clients.throttling]
         return Thermal(heating, clients.device.tolist(), self.steps)
 

@@ -4,8 +4,6 @@ Everything is drawn on the generator's device and then moved, so that a seed giv
 device. Shapes: B samples, C channels, H rows, W columns.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 import torch

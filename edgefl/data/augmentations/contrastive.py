@@ -5,8 +5,6 @@ contrast, saturation, hue; torchvision draws the order. For images of one channe
 greyscale do nothing.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Crop and flip: a random crop of the padded image, mirrored half the time; usual for CIFAR."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

@@ -5,8 +5,6 @@ images with 0, which is the data's mean. Augmentations work before normalising, 
 parameter; mid-grey is within 0.06 of CIFAR's mean.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

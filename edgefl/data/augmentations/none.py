@@ -1,7 +1,5 @@
 """None: images as they are."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

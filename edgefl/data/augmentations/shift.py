@@ -1,7 +1,5 @@
 """Shift: each image moved by a few pixels; mild, and suitable for digits."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

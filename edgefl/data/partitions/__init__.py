@@ -1,7 +1,5 @@
 """Ways to split training data among clients, one file each, and what several of them use."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar
 

@@ -3,8 +3,6 @@
 LEAF (Caldas et al. 2018) splits FEMNIST by writer; FLex&Chill, Table 5, trains 36 writers drawn from 712.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import Field
 

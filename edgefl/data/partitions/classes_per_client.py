@@ -4,8 +4,6 @@ With k = 2 this is the two-class skew of the literature, whose code lets clients
 not.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import Field
 

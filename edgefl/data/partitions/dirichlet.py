@@ -6,8 +6,6 @@ holds ``min_samples``. The proportions of the remaining clients, rescaled to 1, 
 distribution themselves, so they are drawn for those clients alone.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from edgefl.core.arrays import Ints

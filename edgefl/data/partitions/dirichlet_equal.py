@@ -5,8 +5,6 @@ in random order, and where a class runs out, the client's other classes fill its
 served last take the rest, so their mixtures follow their proportions least.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field

@@ -1,7 +1,5 @@
 """IID: shuffled and cut into equal parts."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from edgefl.core.arrays import Ints

@@ -9,8 +9,6 @@ With ``shard_size``, every shard has this size and holds one class. The rest of 
 left out, and so are the shards that are left when every client has its number.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import Field, model_validator
 
@@ -27,7 +25,7 @@ class Params(Partition):
     )
 
     @model_validator(mode="after")
-    def _one_of_two(self) -> Params:
+    def _one_of_two(self) -> "Params":
         if self.shards_per_client is not None and self.shard_size is not None:
             raise ValueError("give shards_per_client or shard_size, not both")
         return self

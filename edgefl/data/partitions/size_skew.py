@@ -4,8 +4,6 @@ Quantity skew of NIID-Bench (Li et al. 2022, section IV-C): classes are mixed as
 again until the smallest client has ``min_samples``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from edgefl.core.arrays import Ints

@@ -1,7 +1,5 @@
 """Datasets, one file each."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 from edgefl.core.params import Component

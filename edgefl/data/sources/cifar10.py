@@ -1,7 +1,5 @@
 """CIFAR-10: small colour photographs, 32 x 32, ten classes (Krizhevsky 2009)."""
 
-from __future__ import annotations
-
 from edgefl.data.dataset import Source, Spec
 from edgefl.data.readers import known
 from edgefl.data.sources import Dataset

@@ -1,7 +1,5 @@
 """CIFAR-100: small colour photographs, 32 x 32, a hundred fine classes (Krizhevsky 2009)."""
 
-from __future__ import annotations
-
 from edgefl.data.dataset import Source, Spec
 from edgefl.data.readers import known
 from edgefl.data.sources import Dataset

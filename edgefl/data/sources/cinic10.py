@@ -1,7 +1,5 @@
 """CINIC-10: CIFAR-10 and ImageNet's photographs of its classes, 32 x 32 (Darlow et al. 2018)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal

@@ -4,8 +4,6 @@ The test part of the UCI "Optical Recognition of Handwritten Digits" set (1,797 
 split; here, 20% of each class are for testing, drawn once with a fixed seed.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

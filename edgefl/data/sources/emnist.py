@@ -1,7 +1,5 @@
 """EMNIST: handwritten letters and digits, 28 x 28 grey (Cohen, Afshar, Tapson and van Schaik 2017)."""
 
-from __future__ import annotations
-
 import string
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Fashion-MNIST (FMNIST): articles of clothing, 28 x 28 grey (Xiao, Rasul and Vollgraf 2017)."""
 
-from __future__ import annotations
-
 from edgefl.data.dataset import Source, Spec
 from edgefl.data.readers import known
 from edgefl.data.sources import Dataset

@@ -4,8 +4,6 @@
 writer's characters are for testing is LEAF's choice, by default a tenth (its ``preprocess.sh -t sample``).
 """
 
-from __future__ import annotations
-
 import json
 import string
 from pathlib import Path

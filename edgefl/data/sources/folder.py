@@ -5,8 +5,6 @@ testing. Classes are in the order of numbers if all their names are, else in alp
 in folders below a class folder. Hidden files are skipped.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """MNIST: handwritten digits, 28 x 28 grey (LeCun, Bottou, Bengio and Haffner 1998)."""
 
-from __future__ import annotations
-
 from edgefl.data.dataset import Source, Spec
 from edgefl.data.readers import known
 from edgefl.data.sources import Dataset

@@ -5,8 +5,6 @@ files, of whose images a share is kept for testing. Labels are whole numbers fro
 Hugging Face's metadata, or their numbers. Needs pyarrow: pip install 'edgefl-emulator[parquet]'.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 Its test images have no published labels, so its validation images are the test set, as is usual.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

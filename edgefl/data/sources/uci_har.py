@@ -5,8 +5,6 @@ whole acceleration, (9, 1, 128), float32, in the units of the files: g and rad/s
 9 people who are not trained on.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Codecs of payloads, one file each."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar

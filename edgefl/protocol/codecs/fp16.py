@@ -5,8 +5,6 @@ most 2^-25 below. Numbers beyond +-65504, the largest in half precision, saturat
 default and CUDA's ``cvt.satfinite``), so that results stay finite.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor

@@ -10,8 +10,6 @@ tensor of one repeated value is restored up to rounding.
 Integers, scalars and empty tensors are sent unchanged.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Uncoded tensors: every value in its own type, without overhead or loss."""
 
-from __future__ import annotations
-
 from edgefl.protocol import Payload, bytes_by_part
 from edgefl.protocol.codecs import Codec
 

@@ -6,8 +6,6 @@ tensor's type, shape and offsets, padded with blanks to a multiple of 8; the val
 values is the part "header". A payload without tensors sends nothing.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

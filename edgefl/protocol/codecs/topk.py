@@ -13,8 +13,6 @@ Tensors without a counterpart of the same path, shape and type in the payload re
 calibration, are sent whole. So are integers, scalars and empty tensors.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Annotated, Any

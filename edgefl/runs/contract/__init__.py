@@ -3,8 +3,6 @@
 The method runs through the same planning, clock and learner as any run; nothing is saved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """What a check of a method finds, and which of a user's functions it names."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What a step may make of labels: learn from them at the temperature of training, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

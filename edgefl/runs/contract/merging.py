@@ -1,7 +1,5 @@
 """What a server may rely on when it merges."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

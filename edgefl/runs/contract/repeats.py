@@ -1,7 +1,5 @@
 """What does not depend on when, how often or beside whom it is called, nor on data where it must not."""
 
-from __future__ import annotations
-
 import inspect
 import random
 import sys

@@ -1,7 +1,5 @@
 """A method under check: planned on digits with four clients, and run by hand."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -69,7 +67,7 @@ class Setting:
     overrides: tuple[Override, ...] = ()
 
     @classmethod
-    def of(cls, method: Mapping[str, Any], overrides: Sequence[str | Override]) -> Setting:
+    def of(cls, method: Mapping[str, Any], overrides: Sequence[str | Override]) -> "Setting":
         """The setting of a method.
 
         Raises:
@@ -84,7 +82,7 @@ class Setting:
                 raise ScenarioError("one method is checked at a time, without a sweep", where=one.where)
         return cls(method, given)
 
-    def of_other(self, method: Mapping[str, Any]) -> Setting:
+    def of_other(self, method: Mapping[str, Any]) -> "Setting":
         """The same scenario with another method or other parameters."""
         return Setting(method, tuple(one for one in self.overrides if not within(one.key, "method")))
 
@@ -177,13 +175,13 @@ class Setting:
         """A learner after all merges of the run that ``rounds`` gives."""
         return self._after(len(self._merges))
 
-    def rounds(self) -> Iterator[Round]:
+    def rounds(self) -> "Iterator[Round]":
         """The run before each of its merges."""
         for place, need in enumerate(self._merges):
             yield Round(self._after(place), need)
 
     @cached_property
-    def _moments(self) -> list[_Moment]:
+    def _moments(self) -> "list[_Moment]":
         """The run before its merges, as far as it was asked for: it is trained only once."""
         return [_Moment.of(self.learner())]
 
@@ -192,17 +190,17 @@ class Setting:
             self._moments.append(self._merged(self._moments[-1], need))
         return self._at(self._moments[merges])
 
-    def _merged(self, moment: _Moment, need: Merge) -> _Moment:
+    def _merged(self, moment: "_Moment", need: Merge) -> "_Moment":
         learner = self._at(moment)
         learner.merge(need)
         return _Moment.of(learner)
 
-    def _at(self, moment: _Moment) -> Learner:
+    def _at(self, moment: "_Moment") -> Learner:
         learner = self.learner()
         moment.put_into(learner)
         return learner
 
-    def firsts(self) -> Iterator[Round]:
+    def firsts(self) -> "Iterator[Round]":
         """The run before the first merge of each exchange."""
         known = set()
         for one in self.rounds():
@@ -218,7 +216,7 @@ class _Moment(NamedTuple):
     states: dict[int, tuple[int, Tree | None]]
 
     @classmethod
-    def of(cls, learner: Learner) -> _Moment:
+    def of(cls, learner: Learner) -> "_Moment":
         """A learner's; copies."""
         states = learner.context.states
         written = {client: (states.job(client), copied(states.get(client))) for client in states.clients()}

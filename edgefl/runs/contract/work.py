@@ -1,7 +1,5 @@
 """What a client's work does to what it is given, and what it sends and keeps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Reads runs and makes a page of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

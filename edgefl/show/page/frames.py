@@ -1,7 +1,5 @@
 """Plots as data: frames of columns with titles and units, and what is drawn of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple

@@ -1,7 +1,5 @@
 """What a report page is made of: what is known of its runs, and sections of plots and plain texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Writes a run's timeline to a file that Perfetto opens: https://ui.perfetto.dev."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

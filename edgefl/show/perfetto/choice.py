@@ -1,7 +1,5 @@
 """What of a run a timeline shows, and in which file: which run, which clients, the time of which rounds."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -74,7 +72,7 @@ class TimelineChoice:
                     raise UserError(f"{first} to {last} is not a range of numbers from 0", where=where)
 
     @classmethod
-    def parse(cls, clients: str | None, rounds: str | None) -> TimelineChoice:
+    def parse(cls, clients: str | None, rounds: str | None) -> "TimelineChoice":
         """From texts such as "0,3,7-12" and "2-5".
 
         Raises:

@@ -5,8 +5,6 @@ repeated - names, categories, texts - is written once and referred to by number.
 track happen in the order in which they are written; otherwise packets may come in any order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, TypeAlias
 

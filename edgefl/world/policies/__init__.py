@@ -1,7 +1,5 @@
 """Server policies, one file each."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from typing import ClassVar

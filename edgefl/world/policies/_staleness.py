@@ -1,7 +1,5 @@
 """How much an update counts that began some versions ago."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

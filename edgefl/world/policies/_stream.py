@@ -1,7 +1,5 @@
 """Clients that are kept at work, whatever the server does meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from functools import partial
 from heapq import heappop, heappush

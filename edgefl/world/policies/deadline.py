@@ -5,8 +5,6 @@ reporting window); partial work is FedProx's (Li et al. 2020, Section 3.2). A ro
 merges nothing. Exchanges with all clients have no deadline.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Literal
 
@@ -42,7 +40,7 @@ class Params(Policy):
     ] = False
 
     @model_validator(mode="after")
-    def _one_deadline(self) -> Params:
+    def _one_deadline(self) -> "Params":
         if (self.seconds is None) == (self.quantile is None):
             raise ValueError("give either seconds or quantile")
         return self

@@ -4,8 +4,6 @@ w <- (1 - alpha s(d)) w + alpha s(d) w_k, with the staleness d in versions. The 
 method's: choose ``fedprox``. A round is a merge.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -4,8 +4,6 @@ w <- w + (eta / K) sum of s(d) delta over the K updates in the buffer, with the 
 s(d) = 1 / sqrt(1 + d). A client that is done is replaced at once. A round is a merge.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

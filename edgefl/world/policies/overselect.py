@@ -4,8 +4,6 @@ Bonawitz et al. 2019, Section 9, asks 1.3 times as many; so does FedScale (Lai e
 same as on a fleet described as FedScale describes it. Exchanges with all clients wait for all.
 """
 
-from __future__ import annotations
-
 from operator import attrgetter
 from typing import Annotated
 

@@ -6,8 +6,6 @@ that is slower than the interval goes on, and its update counts less by its stal
 each merge.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -3,8 +3,6 @@
 McMahan et al. 2017, Algorithm 1. Merging takes virtual time where there is a ``server.device``.
 """
 
-from __future__ import annotations
-
 from edgefl.world.clock import Process
 from edgefl.world.policies import Policy
 from edgefl.world.world import World

@@ -5,8 +5,6 @@ energy-aware federated learning on battery-powered clients"); the square and the
 few clients are above the minimum, the fullest of the others are asked too.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -4,8 +4,6 @@ The greedy baseline that Oort (Lai et al. 2021, Section 2) and TiFL (Chai et al.
 with: rounds are short, and slow clients' data are never seen.
 """
 
-from __future__ import annotations
-
 from edgefl.core.arrays import Ints
 from edgefl.world.selectors import Selector, SelectorParams, lowest, round_s
 from edgefl.world.world import World

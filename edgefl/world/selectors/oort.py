@@ -36,8 +36,6 @@ leave something open:
   reports losses, their root mean square is taken to be the mean of those known, 1 if none is.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

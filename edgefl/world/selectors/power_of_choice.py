@@ -7,8 +7,6 @@ so that it goes first. Of equal losses, the one drawn earlier is taken. Without 
 unknown, and selection is by data alone.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

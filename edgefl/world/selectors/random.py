@@ -1,7 +1,5 @@
 """Uniform selection without replacement (McMahan et al. 2017, Algorithm 1)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from edgefl.core import seeds

@@ -1,7 +1,5 @@
 """Clients in turn: those that were asked longest ago, in their order."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from edgefl.core.arrays import Ints

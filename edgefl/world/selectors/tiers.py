@@ -18,8 +18,6 @@ What the paper leaves open, or needs that a server here does not have:
   are asked, the faster one first.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Clients who are always at work; some of what they do is lost, some is given up late, some waits."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores: which clients are scored, on which samples, and which of them together."""
 
-from __future__ import annotations
-
 import weakref
 
 import numpy as np

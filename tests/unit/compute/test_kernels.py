@@ -1,7 +1,5 @@
 """Operators' costs: every operator is in one table, or refused."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn import functional as F

@@ -1,7 +1,5 @@
 """Making batches and coding payloads: kernels that are no part of a method."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

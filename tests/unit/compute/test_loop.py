@@ -1,7 +1,5 @@
 """The loop engine: a result must not depend on the machine's core count."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from builders import build_method, build_net

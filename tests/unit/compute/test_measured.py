@@ -1,7 +1,5 @@
 """One client's exchange done for real: what the figures mean, not how large they are."""
 
-from __future__ import annotations
-
 import pytest
 
 from edgefl.compute.measured import measure

@@ -1,7 +1,5 @@
 """Traces: memory and backward passes, derived by hand."""
 
-from __future__ import annotations
-
 import torch
 from builders import build_method, build_net
 from torch.utils.checkpoint import checkpoint

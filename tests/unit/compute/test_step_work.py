@@ -1,7 +1,5 @@
 """The traced work of a step of any network of modules."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

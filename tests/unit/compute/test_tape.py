@@ -1,7 +1,5 @@
 """The tape: a function's operators, replayed, and where it could go wrong silently."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn import functional as F

@@ -1,7 +1,5 @@
 """Trees that other processes read, and the folders that they lie in."""
 
-from __future__ import annotations
-
 import errno
 import os
 

@@ -1,7 +1,5 @@
 """Groups of clients whose batches differ: the content of their carries."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """A folder of the user's own files."""
 
-from __future__ import annotations
-
 import pytest
 
 

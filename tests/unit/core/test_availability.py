@@ -1,7 +1,5 @@
 """Availability: the laws of each model, and that a lookup depends on nothing but client and time."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The catalogue: shipped components and users' own."""
 
-from __future__ import annotations
-
 import pytest
 
 from edgefl.core import catalogue

@@ -1,7 +1,5 @@
 """Names and components of a file: all wrong ones are told at once, and case does not matter."""
 
-from __future__ import annotations
-
 import pytest
 
 from edgefl.core.drafts import load

@@ -1,7 +1,5 @@
 """Devices and links as their files have them: sourced numbers, corners of intervals, what is inherited."""
 
-from __future__ import annotations
-
 import pytest
 from plans import device as board
 from plans import link as plain_link

@@ -1,7 +1,5 @@
 """Atomic file writes."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

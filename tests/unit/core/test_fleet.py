@@ -1,7 +1,5 @@
 """Fleets: their keys, how clients are assigned, what is inherited, and the means of samplers."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Functions called in fresh processes, and what the system reports of this one."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

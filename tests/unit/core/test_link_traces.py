@@ -1,7 +1,5 @@
 """Links that follow traces: files, pieces, means, who begins where, and what is written of them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Users' own optimizers, schedules and samplers: one file each, named in a scenario."""
 
-from __future__ import annotations
-
 import pytest
 
 from edgefl.core.drafts import load

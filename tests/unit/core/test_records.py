@@ -1,7 +1,5 @@
 """Records, ledgers and errors."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scenarios: overrides, sweeps, scales and names."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 
 import pytest

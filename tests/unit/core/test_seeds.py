@@ -1,7 +1,5 @@
 """Seeds: one for each purpose, stable for ever."""
 
-from __future__ import annotations
-
 import itertools
 
 from edgefl.core import seeds

@@ -1,7 +1,5 @@
 """Changing speeds: the law of co-running load, and products; laws and oracles have jobs on them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from plans import plan, prices

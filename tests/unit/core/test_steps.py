@@ -1,7 +1,5 @@
 """Batches and steps."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """A systolic device's times by hand; cycles and traffic themselves are held to SCALE-Sim in the oracles."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hardware import array

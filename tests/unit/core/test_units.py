@@ -1,7 +1,5 @@
 """Quantities: parsed from text, and formatted for display."""
 
-from __future__ import annotations
-
 import pytest
 
 from edgefl.core.units import parse, show_bytes, show_count, show_flops, show_joules, show_seconds, show_share

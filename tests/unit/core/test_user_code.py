@@ -1,7 +1,5 @@
 """Whose code raised an error, and what is said of it."""
 
-from __future__ import annotations
-
 import errno
 import functools
 import json

@@ -1,7 +1,5 @@
 """Tables of recorded users: what is kept of a file, how users are dealt, and what is wrong with a table."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """YAML files: the core schema, places of errors, and the limits of what is read."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Annotated, Literal

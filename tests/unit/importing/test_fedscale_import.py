@@ -1,7 +1,5 @@
 """FedScale's traces as profiles."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from itertools import pairwise, zip_longest
 

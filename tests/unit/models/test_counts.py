@@ -1,7 +1,5 @@
 """Parameters and multiply-adds of the models, derived by hand."""
 
-from __future__ import annotations
-
 import importlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Parameters of models, valid and invalid."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

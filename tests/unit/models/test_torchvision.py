@@ -1,7 +1,5 @@
 """The torchvision models against torchvision's own, and torch's LSTM."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from nightly import sampled

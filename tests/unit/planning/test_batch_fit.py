@@ -1,7 +1,5 @@
 """``batch_size: fit``: the largest batch that the fleet holds, and the refusals."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

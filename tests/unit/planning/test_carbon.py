@@ -1,7 +1,5 @@
 """A fleet's carbon record: its forms, the shipped table and users' files."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How ``edgefl show`` describes parameters."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import pytest

@@ -1,7 +1,5 @@
 """``local.epochs`` and ``local.steps`` with ``fit``: what fits, what it costs, what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from nightly import sampled

@@ -1,7 +1,5 @@
 """Networks that are measured, by library and name."""
 
-from __future__ import annotations
-
 import pytest
 from nightly import sampled
 

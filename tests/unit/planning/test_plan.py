@@ -1,7 +1,5 @@
 """A plan's identity, and its learning part on its own."""
 
-from __future__ import annotations
-
 import pytest
 
 from edgefl.core import catalogue

@@ -1,7 +1,5 @@
 """Profiles: what is shown of an exchange on every device."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """``task.public``: images that the server and every client have, with files and without."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Limits of a run that has begun can be raised and removed; nothing else can be changed."""
 
-from __future__ import annotations
-
 import pytest
 
 from edgefl.core.errors import UserError

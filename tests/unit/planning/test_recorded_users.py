@@ -1,7 +1,5 @@
 """Fleets of recorded users, from the plan to a run that is saved, resumed and replayed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from interrupted import interrupted

@@ -1,7 +1,5 @@
 """``task.samples``: clients with numbers of samples and no data, for the clock alone."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What an order of two figures depends on: by hand, and of runs priced again."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What exchanges cost the links that clients share, before anything runs: by hand."""
 
-from __future__ import annotations
-
 import pytest
 from plans import link, plan, prices, sourced
 

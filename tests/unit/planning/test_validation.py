@@ -1,7 +1,5 @@
 """Predictions held against measurements: scores, leave-one-network-out, and wrong files."""
 
-from __future__ import annotations
-
 import pytest
 from commands import run_command
 

@@ -1,7 +1,5 @@
 """Trees: their parts lead back to them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Local steps against torch's own optimizers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Small runs of which every number is known."""
 
-from __future__ import annotations
-
 import pytest
 from fleets import valid
 from plans import plan, prices, told

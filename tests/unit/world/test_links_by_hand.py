@@ -1,7 +1,5 @@
 """Small runs on links that are shared or change, of which every number is known."""
 
-from __future__ import annotations
-
 import gc
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Oort's terms against its paper, each worked by hand."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

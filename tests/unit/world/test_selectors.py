@@ -1,7 +1,5 @@
 """Who is asked: every selector against examples worked by hand."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """TiFL's tiers, credits and probabilities, worked by hand."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """How many clients are busy, how stale merged uploads are, and who took part."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

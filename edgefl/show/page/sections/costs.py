@@ -1,7 +1,5 @@
 """What groups of runs took, by part of the payload, phase, ending and class of devices; and memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """Accuracy and loss against what was spent, and what they cost in all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from edgefl.analysis.curves import AXES, Curve, axes, curves

@@ -1,7 +1,5 @@
 """Which client has how many samples of which class."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where a run's figures come from: its settings, its numbers with their sources, its events, its machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

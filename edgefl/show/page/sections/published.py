@@ -1,7 +1,5 @@
 """What papers report, beside the figures of the runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from edgefl.analysis.published import RATIO, Beside, Figure, beside_runs

@@ -1,7 +1,5 @@
 """A run's rounds, job by job, and how long they and their jobs took."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What a page begins with, what was compared and who is ahead; and all figures, runs and settings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
