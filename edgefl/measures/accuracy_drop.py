@@ -16,8 +16,6 @@ from edgefl.protocol import Observation, Row
 
 
 class Params(Measure):
-    """None."""
-
     NEEDS = ("participants",)
     UNIT = "share"
 

@@ -17,8 +17,6 @@ from edgefl.protocol import Observation, Row
 
 
 class Params(Measure):
-    """The bins."""
-
     NEEDS = ("global model",)
     UNIT = "share"
 

@@ -16,8 +16,6 @@ from edgefl.protocol import Observation, Row
 
 
 class Params(Measure):
-    """None."""
-
     NEEDS = ("global model",)
 
     def measure(self, seen: Observation) -> Iterator[Row]:

@@ -18,8 +18,6 @@ from edgefl.protocol import Observation, Row
 
 
 class Params(Measure):
-    """None."""
-
     NEEDS = ("participants",)
 
     def measure(self, seen: Observation) -> Iterator[Row]:

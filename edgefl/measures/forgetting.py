@@ -19,8 +19,6 @@ _BEST = "best so far"
 
 
 class Params(Measure):
-    """None."""
-
     NEEDS = ("global model",)
     UNIT = "share"
 

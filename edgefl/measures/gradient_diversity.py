@@ -20,8 +20,6 @@ from edgefl.protocol.observation import CHUNK
 
 
 class Params(Measure):
-    """How many samples are looked at."""
-
     NEEDS = ("global model", "participants")
 
     samples: int | None = Field(None, gt=0, description="Training samples of each client at most; null: all.")

@@ -27,8 +27,6 @@ _QUANTILES = {"p10": 0.1, "median": 0.5, "p90": 0.9}
 
 
 class Params(Measure):
-    """How many samples are looked at, and how cold."""
-
     NEEDS = ("global model", "participants")
 
     samples: int | None = Field(20, gt=0, description="Training samples of each client at most; null: all.")

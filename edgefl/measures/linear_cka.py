@@ -36,8 +36,6 @@ _REFERENCE, _CLIENTS, _MERGED, _RECEIVED = "to reference", "between clients", "t
 
 
 class Params(Measure):
-    """What is compared, on how many samples."""
-
     reference: str | None = Field(
         None, description="A file in the folder versions of another run of the same model."
     )

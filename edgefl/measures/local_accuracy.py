@@ -20,8 +20,6 @@ _IN, _OUT = "in-local", "out-local"
 
 
 class Params(Measure):
-    """None."""
-
     NEEDS = ("participants",)
     UNIT = "share"
 

@@ -23,8 +23,6 @@ _FIGURES = ("in-local", "out-local", "")
 
 
 class Params(Measure):
-    """When they are scored."""
-
     NEEDS = ("participants", "local steps")
     UNIT = "share"
 

@@ -13,8 +13,6 @@ from edgefl.protocol import Observation, Row
 
 
 class Params(Measure):
-    """None."""
-
     NEEDS = ("global model",)
     UNIT = "nat"
 

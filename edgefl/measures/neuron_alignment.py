@@ -27,8 +27,6 @@ from edgefl.protocol import Net, Observation, Predictor, Row
 
 
 class Params(Measure):
-    """How many samples are looked at."""
-
     NEEDS = ("global model", "participants")
     UNIT = "share"
 

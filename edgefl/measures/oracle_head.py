@@ -21,8 +21,6 @@ from edgefl.protocol.observation import CHUNK
 
 
 class Params(Measure):
-    """How the head is fine-tuned."""
-
     NEEDS = ("global model",)
     UNIT = "share"
 

@@ -17,8 +17,6 @@ _SHARE = 10
 
 
 class Params(Measure):
-    """None."""
-
     UNIT = "share"
 
     def measure(self, seen: Observation) -> Iterator[Row]:

@@ -24,8 +24,6 @@ from edgefl.protocol import Observation, Participant, Row
 
 
 class Params(Measure):
-    """None."""
-
     NEEDS = ("participants",)
 
     def measure(self, seen: Observation) -> Iterator[Row]:

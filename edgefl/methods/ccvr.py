@@ -43,8 +43,6 @@ from edgefl.protocol.statistics import add_moments, pooled_moments
 
 
 class Params(MethodParams):
-    """CCVR's parameters."""
-
     NEUTRAL: ClassVar = {"virtual": 0}
 
     virtual: Annotated[

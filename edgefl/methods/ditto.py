@@ -43,8 +43,6 @@ from edgefl.protocol import (
 
 
 class Params(MethodParams):
-    """Ditto's parameters."""
-
     NEUTRAL: ClassVar = {"personal_epochs": 0}
 
     lam: Annotated[

@@ -29,8 +29,6 @@ _ITERATIONS = 10
 
 
 class Params(MethodParams):
-    """FedAlign's parameters."""
-
     NEUTRAL: ClassVar = {"mu": 0.0}
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 0.45

@@ -11,8 +11,6 @@ from edgefl.protocol import BUFFERS, Method, NetObjective, Site, averaging, loca
 
 
 class Params(MethodParams):
-    """FedAvg has no parameters of its own."""
-
     NEUTRAL: ClassVar = {}
 
     def build(self, site: Site) -> Method:

@@ -36,8 +36,6 @@ _PARTS = {"head": ("head",), "body": ("body",), "all": ("body", "head")}
 
 
 class Params(MethodParams):
-    """FedBABU's parameters."""
-
     NEUTRAL: ClassVar = {"train_head": True, "fine_tune": 0}
 
     fine_tune: Annotated[

@@ -50,8 +50,6 @@ from edgefl.protocol.similarities import (
 
 
 class Params(MethodParams):
-    """FedCKA's parameters."""
-
     NEUTRAL: ClassVar = {"mu": 0.0}
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 3.0

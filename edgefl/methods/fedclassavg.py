@@ -47,8 +47,6 @@ Loss: TypeAlias = Callable[[Seen, Carry], Tensor]
 
 
 class Params(MethodParams):
-    """FedClassAvg's parameters."""
-
     NEUTRAL: ClassVar = {"share_body": True, "rho": 0.0, "contrastive": 0.0, "augment": None}
 
     share_body: Annotated[bool, Field(description="whether the body travels too, the paper's +weight")] = (

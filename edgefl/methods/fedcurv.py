@@ -56,8 +56,6 @@ _TOGETHER = 8
 
 
 class Params(MethodParams):
-    """FedCurv's parameters."""
-
     NEUTRAL: ClassVar = {"penalty": 0.0}
 
     penalty: Annotated[NonNegative, Field(description="strength of the pull, the paper's lambda")] = 1.0

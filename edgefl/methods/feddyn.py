@@ -46,8 +46,6 @@ _OWN_STEP = "its server would take a step beside FedDyn's"
 
 
 class Params(MethodParams):
-    """FedDyn's parameters."""
-
     alpha: Annotated[Positive, Field(description="strength of the regularisation")] = 0.01
     base: Annotated[AnyMethod, Field(description="the method that it regularises")] = "fedavg"
 

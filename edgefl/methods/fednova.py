@@ -47,8 +47,6 @@ from edgefl.protocol import (
 
 
 class Params(MethodParams):
-    """FedNova's parameters."""
-
     mu: Annotated[NonNegative, Field(description="strength of the pull towards the received weights")] = 0.0
     base: Annotated[AnyMethod, Field(description="the method whose updates are normalised")] = "fedavg"
 

@@ -24,8 +24,6 @@ from edgefl.protocol import Carry, Method, Net, Seen, Site, anchored, frozen, ne
 
 
 class Params(MethodParams):
-    """FedNTD's parameters."""
-
     NEUTRAL: ClassVar = {"beta": 0.0}
 
     beta: Annotated[float, Field(ge=0, description="weight of the distillation; 0 is the base method")] = 1.0

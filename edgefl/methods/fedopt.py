@@ -40,8 +40,6 @@ NAME = "fedopt"
 
 
 class Params(MethodParams):
-    """FedOpt's parameters."""
-
     NEUTRAL: ClassVar = {"optimizer": "avgm", "lr": 1.0, "beta1": 0.0}
 
     optimizer: Annotated[

@@ -14,8 +14,6 @@ from edgefl.protocol import BUFFERS, Method, NetObjective, Site, averaging, loca
 
 
 class Params(MethodParams):
-    """FedPer's parameter."""
-
     NEUTRAL: ClassVar = {"share_head": True}
 
     share_head: Annotated[bool, Field(description="whether the head is averaged too; true is FedAvg")] = False

@@ -44,8 +44,6 @@ from edgefl.protocol import (
 
 
 class Params(MethodParams):
-    """FedProto's parameters."""
-
     NEUTRAL: ClassVar = {"strength": 0.0, "predict": "head", "base": {"name": "fedavg"}}
 
     strength: Annotated[float, Field(ge=0, description="lambda, of the pull towards prototypes")] = 0.01

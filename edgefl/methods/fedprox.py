@@ -14,8 +14,6 @@ from edgefl.protocol import Method, Site, anchored, needs_received, proximal_ter
 
 
 class Params(MethodParams):
-    """FedProx's parameters."""
-
     NEUTRAL: ClassVar = {"mu": 0.0}
 
     mu: Annotated[float, Field(ge=0, description="strength of the pull; 0 is the base method")] = 0.01

@@ -19,8 +19,6 @@ from edgefl.protocol import BUFFERS, GradientStep, Method, NetObjective, Phase, 
 
 
 class Params(MethodParams):
-    """The lengths of FedRep's phases."""
-
     head_epochs: Annotated[int, Field(ge=0, description="epochs of the head at a frozen body")] = 10
     body_epochs: Annotated[
         int | None,

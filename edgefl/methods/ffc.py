@@ -15,8 +15,6 @@ from edgefl.protocol import CalibrationParams, Method, Site, calibrated, check_f
 
 
 class Params(CalibrationParams, MethodParams):
-    """FFC's parameters."""
-
     NEUTRAL: ClassVar = {"calibrate": "never"}
 
     base: Annotated[AnyMethod, Field(description="what trains the features")] = "fedavg"

@@ -46,8 +46,6 @@ from edgefl.protocol.temperatures import ByModel, BySample, OfJob, Temperature
 
 
 class Params(MethodParams):
-    """FLex&Chill's parameters."""
-
     NEUTRAL: ClassVar = {"temperature": 1.0}
 
     temperature: Annotated[

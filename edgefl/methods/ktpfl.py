@@ -70,8 +70,6 @@ NAME = "ktpfl"
 
 
 class Params(MethodParams):
-    """KT-pFL's parameters."""
-
     temperature: Annotated[float, Field(gt=0, description="T, of soft predictions and distilling")] = 10.0
     rho: Annotated[float, Field(ge=0, description="pull of the knowledge coefficients towards 1/N")] = 0.7
     coefficient_lr: Annotated[

@@ -19,8 +19,6 @@ from edgefl.protocol import BUFFERS, Method, NetObjective, Site, averaging, loca
 
 
 class Params(MethodParams):
-    """LG-FedAvg's parameter."""
-
     NEUTRAL: ClassVar = {"share_body": True}
 
     share_body: Annotated[bool, Field(description="whether the body is averaged too; true is FedAvg")] = False

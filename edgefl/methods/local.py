@@ -9,7 +9,5 @@ from edgefl.protocol import Method, NetObjective, Site, averaging, local_trainin
 
 
 class Params(MethodParams):
-    """Local training has no parameters of its own."""
-
     def build(self, site: Site) -> Method:
         return averaging(site, local_training(site, NetObjective(site.net)), shared=())

@@ -26,8 +26,6 @@ from edgefl.protocol.similarities import contrast, cosine
 
 
 class Params(MethodParams):
-    """MOON's parameters."""
-
     NEUTRAL: ClassVar = {"mu": 0.0}
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 1.0

@@ -60,8 +60,6 @@ NAME = "scaffold"
 
 
 class Params(MethodParams):
-    """SCAFFOLD's parameters."""
-
     NEUTRAL: ClassVar = {"corrected": False, "weights": "samples", "server_lr": 1.0}
 
     option: Annotated[

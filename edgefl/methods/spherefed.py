@@ -43,8 +43,6 @@ from edgefl.protocol.fixed_heads import HEADS
 
 
 class Params(CalibrationParams, MethodParams):
-    """SphereFed's parameters."""
-
     NEUTRAL: ClassVar = {
         "head": "trained",
         "loss": "cross_entropy",

@@ -19,8 +19,6 @@ _HIDDEN = 512
 
 
 class Params(Ending):
-    """The variants of AlexNet."""
-
     wrap: Width | None = Field(512, description="Width of a linear layer that ends the body; null for none.")
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:

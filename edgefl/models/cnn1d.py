@@ -19,8 +19,6 @@ _SMALLEST = 4  # the shortest sequence that survives two poolings
 
 
 class Params(ModelParams):
-    """The widths of the 1-D CNN."""
-
     channels: tuple[Width, Width] = Field((32, 64), description="Channels of the two convolutions.")
     hidden: Width = Field(128, description="Width of the hidden layer, whose activation is the features.")
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")

@@ -22,8 +22,6 @@ _PADDINGS = {"none": (0, 16), "same": (_KERNEL // 2, 4)}
 
 
 class Params(ModelParams):
-    """The widths of the 2-layer CNN."""
-
     channels: tuple[Width, Width] = Field((10, 20), description="Channels of the two convolutions.")
     hidden: Width = Field(256, description="Width of the hidden layer, whose activation is the features.")
     padding: Literal["none", "same"] = Field(

@@ -23,8 +23,6 @@ _PROJECTION = (84, 256)
 
 
 class Params(ModelParams):
-    """The variants of FedCKA's CNN."""
-
     channels: tuple[Width, Width] = Field(
         (16, 32), description="Channels of the two convolutions; MOON's CNN has [6, 16]."
     )

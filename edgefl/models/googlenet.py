@@ -18,8 +18,6 @@ _INCEPTIONS = ("3a", "3b", "4a", "4b", "4c", "4d", "4e", "5a", "5b")
 
 
 class Params(Variants):
-    """The variants of GoogLeNet."""
-
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
         """1,024 features, or as it ends; layers are initialised as PyTorch does, never downloaded.
 

@@ -15,8 +15,6 @@ from edgefl.protocol import Net
 
 
 class Params(ModelParams):
-    """The width of the LSTM."""
-
     hidden: Width = Field(64, description="Width of the hidden state, the last of which is the features.")
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 

@@ -12,8 +12,6 @@ from edgefl.protocol import Net
 
 
 class Params(ModelParams):
-    """The widths of a multilayer perceptron."""
-
     hidden: tuple[Width, ...] = Field(
         (64,), description="Widths of the hidden layers; [] is softmax regression."
     )

@@ -22,8 +22,6 @@ _STRIDES = {"cifar": (1, 1), "tiny": (1, 2), "imagenet": (2, 2)}
 
 
 class Params(Variants):
-    """The variants of MobileNetV2."""
-
     stem: StemName = Field(
         "cifar", description="How early the image shrinks: by 8 in all (32 px), 16 (64 px) or 32 (224 px)."
     )

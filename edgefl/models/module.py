@@ -50,8 +50,6 @@ def _source(text: str) -> str:
 
 
 class Params(ModelParams):
-    """Where the module is, and what is what in it."""
-
     path: Annotated[
         str,
         AfterValidator(_source),

@@ -9,7 +9,5 @@ from edgefl.protocol import Net
 
 
 class Params(Variants):
-    """The variants of ResNet-10."""
-
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
         return resnet(self, shape, classes, block="BasicBlock", repeats=(1, 1, 1, 1))

@@ -10,7 +10,5 @@ from edgefl.protocol import Net
 
 
 class Params(Variants):
-    """The variants of ResNet-18."""
-
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
         return resnet(self, shape, classes, block="BasicBlock", repeats=(2, 2, 2, 2))

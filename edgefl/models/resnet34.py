@@ -6,7 +6,5 @@ from edgefl.protocol import Net
 
 
 class Params(Variants):
-    """The variants of ResNet-34."""
-
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
         return resnet(self, shape, classes, block="BasicBlock", repeats=(3, 4, 6, 3))

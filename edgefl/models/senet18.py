@@ -16,8 +16,6 @@ _RATIO = 16
 
 
 class Params(Variants):
-    """The variants of SENet-18."""
-
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
 
         def excited(block: Any) -> None:

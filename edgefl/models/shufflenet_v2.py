@@ -18,8 +18,6 @@ _REPEATS = (4, 8, 4)
 
 
 class Params(Variants):
-    """The variants of ShuffleNetV2."""
-
     groups: Width = Field(2, description="Groups of group normalisation.")
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:

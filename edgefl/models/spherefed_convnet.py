@@ -20,8 +20,6 @@ _COMMON = 32
 
 
 class Params(ModelParams):
-    """The variants of the ConvNet."""
-
     norm: NormName = Field("group", description="Group or batch normalisation.")
     groups: Width = Field(
         8, description="Groups of group normalisation; SphereFed's paper does not say how many."

@@ -15,8 +15,6 @@ _SHRINKS = 2 ** (len(_STAGES) - 1)
 
 
 class Params(Normalised):
-    """The variants of VGG-13."""
-
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
         """Raises a ``UserError`` for images smaller than 16x16, or groups that do not divide 64."""
         depth, height, width = shape

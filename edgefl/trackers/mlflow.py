@@ -39,8 +39,6 @@ _EVERY_S = 1.0
 
 
 class Params(TrackerParams):
-    """The store and the experiment."""
-
     uri: str | None = Field(
         None,
         description="tracking store, such as sqlite:///mlflow.db or http://host:5000; null: MLflow's default",

@@ -19,8 +19,6 @@ _FLUSH_S = 5
 
 
 class Params(TrackerParams):
-    """Where the event files go."""
-
     dir: str | None = Field(
         None, description="folder with a folder for each run; null: `tensorboard` in the run's directory"
     )

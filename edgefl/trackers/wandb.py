@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 class Params(TrackerParams):
-    """The project, and whether anything is sent."""
-
     project: str = Field("edgefl", min_length=1, description="project")
     entity: str | None = Field(None, description="user or team; null: W&B's default")
     mode: Literal["online", "offline", "disabled"] | None = Field(

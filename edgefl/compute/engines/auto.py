@@ -11,8 +11,6 @@ from edgefl.core.errors import UserError
 
 
 class Params(TrainingParams):
-    """Parameters for the engine that is chosen."""
-
     workers: Annotated[
         Workers | None,
         Field(

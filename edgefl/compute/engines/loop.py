@@ -6,7 +6,5 @@ from edgefl.compute.loop import Loop
 
 
 class Params(TrainingParams):
-    """Loop has no parameters of its own."""
-
     def build(self, context: EngineContext) -> Engine:
         return Local(context, Loop(), ahead=False)

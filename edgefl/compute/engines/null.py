@@ -5,8 +5,6 @@ from edgefl.compute.job import Engine, EngineContext
 
 
 class Params(EngineParams):
-    """Null has no parameters."""
-
     TRAINS = False
 
     def build(self, context: EngineContext) -> Engine:

@@ -7,7 +7,5 @@ from edgefl.core.host import cores
 
 
 class Params(Working):
-    """How many workers, and how each trains."""
-
     def build(self, context: EngineContext) -> Engine:
         return Processes(context, context.setup(self.trainer()), self.workers or cores())

@@ -11,8 +11,6 @@ from edgefl.core.extras import needs
 
 
 class Params(Working):
-    """The cluster, the number of workers, and how each trains."""
-
     address: Annotated[
         Annotated[str, Field(pattern=r"^(auto|.+:\d+)$")] | None,
         Field(

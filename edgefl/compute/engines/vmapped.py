@@ -6,7 +6,5 @@ from edgefl.compute.vmapped import Vmapped
 
 
 class Params(Stacking):
-    """How clients are stacked."""
-
     def build(self, context: EngineContext) -> Engine:
         return Local(context, Vmapped(self.group, int(self.memory)), ahead=True)

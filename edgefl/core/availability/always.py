@@ -15,7 +15,5 @@ class Always(Timetable):
 
 
 class Params(Availability):
-    """No parameters."""
-
     def timetable(self, clients: Clients, root: int) -> Always:  # noqa: ARG002
         return Always()

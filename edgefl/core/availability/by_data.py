@@ -14,8 +14,6 @@ from edgefl.core.clients import Clients
 
 
 class Params(Availability):
-    """How strongly availability depends on the number of samples."""
-
     power: Annotated[
         float, Field(description="positive: more data, more often; negative: less data, more often")
     ] = 1.0

@@ -38,8 +38,6 @@ _APART_S = 60.0
 
 
 class Params(Availability):
-    """A day of a phone."""
-
     plug_in: Annotated[
         float, Field(ge=0, lt=24, description="local hour at which clients are plugged in")
     ] = 22.5

@@ -33,8 +33,6 @@ _TURN = 2 * math.pi / DAY_S
 
 
 class Params(Availability):
-    """The curve of a day, and how long a client keeps its state."""
-
     mean: Annotated[float, Field(gt=0, lt=1, description="share of the day that a client is available")] = (
         0.25
     )

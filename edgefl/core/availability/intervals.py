@@ -34,8 +34,6 @@ class _IntervalRow(TypedDict):
 
 
 class Params(Availability):
-    """The intervals, from a file or written out."""
-
     file: Annotated[str | None, Field(description="CSV file: client, start_s, end_s")] = None
     rows: Annotated[str | None, Field(description="instead of a file: 'client,start_s,end_s client,...'")] = (
         None

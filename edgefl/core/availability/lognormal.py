@@ -22,8 +22,6 @@ from edgefl.core.clients import Clients
 
 
 class Params(Availability):
-    """How far apart the clients are."""
-
     sigma: Annotated[
         float, Field(ge=0, le=10, description="of the lognormal distribution; -ln(1 - beta) in the paper")
     ] = 0.7

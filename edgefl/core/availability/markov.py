@@ -13,8 +13,6 @@ from edgefl.core.clients import Clients
 
 
 class Params(Availability):
-    """The mean durations."""
-
     on: Annotated[Duration, Field(description="mean time for which a client stays")]
     off: Annotated[Duration, Field(description="mean time for which it is away")]
 

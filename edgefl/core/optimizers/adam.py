@@ -10,8 +10,6 @@ from edgefl.core.params import Positive, Share
 
 
 class Params(Optimizer):
-    """Adam (Kingma and Ba 2015); weight decay is added to the gradient."""
-
     betas: Annotated[tuple[Share, Share], Field(description="decay of both moments")] = (0.9, 0.999)
     eps: Annotated[Positive, Field(description="added to the root of the second moment")] = 1e-8
 

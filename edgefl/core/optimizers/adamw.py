@@ -9,8 +9,6 @@ from edgefl.core.params import NonNegative
 
 
 class Params(adam.Params):
-    """AdamW (Loshchilov and Hutter 2019): weight decay shrinks the weights directly."""
-
     weight_decay: Annotated[NonNegative, Field(description="times lr, the share that each weight loses")] = (
         0.01
     )

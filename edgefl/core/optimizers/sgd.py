@@ -10,8 +10,6 @@ from edgefl.core.params import Share
 
 
 class Params(Optimizer):
-    """Stochastic gradient descent; weight decay is added to the gradient."""
-
     momentum: Annotated[Share, Field(description="the share of the last update that is kept")] = 0.0
     nesterov: Annotated[bool, Field(description="whether the gradient looks one update ahead")] = False
 

@@ -11,8 +11,6 @@ from edgefl.core.samplers import Sampler
 
 
 class Params(Sampler):
-    """The one multiplier."""
-
     value: Annotated[Positive, Field(description="what everybody has")] = 1.0
 
     def draw(self, uniform: Floats) -> Floats:

@@ -12,8 +12,6 @@ from edgefl.core.samplers import Sampler
 
 
 class Params(Sampler):
-    """The smallest multiplier, and the normal distribution's standard deviation."""
-
     minimum: Annotated[Positive, Field(description="the smallest value")] = 1.0
     scale: Annotated[NonNegative, Field(description="standard deviation of the normal distribution")]
 

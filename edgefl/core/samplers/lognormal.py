@@ -12,8 +12,6 @@ from edgefl.core.samplers import Sampler
 
 
 class Params(Sampler):
-    """The logarithm's mean and standard deviation."""
-
     mu: Annotated[float, Field(description="mean of the logarithm; the median is exp(mu)")] = 0.0
     sigma: Annotated[NonNegative, Field(description="standard deviation of the logarithm")]
 

@@ -10,8 +10,6 @@ from edgefl.core.samplers import Sampler
 
 
 class Params(Sampler):
-    """The smallest multiplier and the tail index."""
-
     minimum: Annotated[Positive, Field(description="the smallest value")] = 1.0
     tail: Annotated[Positive, Field(description="tail index; the lower, the heavier the tail")]
 

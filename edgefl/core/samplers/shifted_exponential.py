@@ -11,8 +11,6 @@ from edgefl.core.samplers import Sampler
 
 
 class Params(Sampler):
-    """The smallest multiplier, and the mean of what is added to it."""
-
     minimum: Annotated[Positive, Field(description="the smallest value")] = 1.0
     scale: Annotated[Positive, Field(description="mean of what is added to it")]
 

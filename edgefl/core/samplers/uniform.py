@@ -10,8 +10,6 @@ from edgefl.core.samplers import Sampler
 
 
 class Params(Sampler):
-    """The interval [low, high)."""
-
     low: Annotated[Positive, Field(description="the smallest value")]
     high: Annotated[Positive, Field(description="the upper end")]
 

@@ -4,7 +4,5 @@ from edgefl.core.schedules import Schedule
 
 
 class Params(Schedule):
-    """There is nothing to set."""
-
     def factor(self, round_: int, rounds: int) -> float:  # noqa: ARG002 - every schedule is asked the same way
         return 1.0

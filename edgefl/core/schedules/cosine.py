@@ -10,8 +10,6 @@ from edgefl.core.schedules import Schedule
 
 
 class Params(Schedule):
-    """Where the rate ends."""
-
     NEEDS_ROUNDS: ClassVar[bool] = True
     floor: Annotated[Share, Field(description="the rate's last factor")] = 0.0
 

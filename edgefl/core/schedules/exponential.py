@@ -9,8 +9,6 @@ from edgefl.core.schedules import Schedule
 
 
 class Params(Schedule):
-    """How fast the rate falls."""
-
     gamma: Annotated[Positive, Field(description="factor of each round")]
 
     def factor(self, round_: int, rounds: int) -> float:  # noqa: ARG002 - every schedule is asked the same way

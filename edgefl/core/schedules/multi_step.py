@@ -9,8 +9,6 @@ from edgefl.core.schedules import Schedule
 
 
 class Params(Schedule):
-    """When the rate falls, and how far."""
-
     milestones: Annotated[tuple[int, ...], Field(description="rounds at which the rate changes, from 0")]
     gamma: Annotated[Positive, Field(description="factor of each milestone")] = 0.1
 

@@ -9,8 +9,6 @@ from edgefl.core.schedules import Schedule
 
 
 class Params(Schedule):
-    """When the rate falls, and how far."""
-
     every: Annotated[int, Field(gt=0, description="rounds between two steps")]
     gamma: Annotated[Positive, Field(description="factor of each step")] = 0.1
 

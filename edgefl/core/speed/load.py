@@ -16,8 +16,6 @@ from edgefl.core.speed import Pace, Speed, SpeedCurve
 
 
 class Params(Speed):
-    """How often, for how long, and how slow."""
-
     share: Annotated[float, Field(gt=0, lt=1, description="share of time with another program")] = 0.2
     length: Annotated[Duration, Field(description="mean length of such a time")] = 300.0
     factor: Annotated[float, Field(ge=0.001, le=1, description="share of the speed that remains")] = 0.5

@@ -33,8 +33,6 @@ _ROUNDING_S = 1e-6
 
 
 class Params(Speed):
-    """How long a client stays fast, and how slow it becomes."""
-
     onset: Annotated[Load | None, Field(description="load at full speed; null: the devices'")] = None
     fall: Annotated[Fall | None, Field(description="further load until the floor; null: the devices'")] = None
     floor: Annotated[

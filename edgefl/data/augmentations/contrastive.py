@@ -19,8 +19,6 @@ _LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601, as torchvision and PIL weigh the 
 
 
 class Params(Augmentation):
-    """How strong the changes are."""
-
     smallest: float = Field(0.2, gt=0, le=1, description="the smallest crop, as a share of the image's area")
     flip: bool = Field(True, description="mirror half the images; not for digits and letters")
     jitter: float = Field(

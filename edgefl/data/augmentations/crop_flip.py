@@ -8,8 +8,6 @@ from edgefl.data.augmentations import Augmentation, chance, moved
 
 
 class Params(Augmentation):
-    """How far images move."""
-
     padding: int = Field(
         4, ge=0, le=1024, description="zeros padded on every side before the crop, in pixels"
     )

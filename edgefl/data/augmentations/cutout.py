@@ -13,8 +13,6 @@ from edgefl.data.augmentations import Augmentation, integers, rows_and_columns
 
 
 class Params(Augmentation):
-    """The square's size and brightness."""
-
     size: int = Field(16, ge=1, le=1024, description="side of the square, in pixels")
     fill: float = Field(0.5, ge=0, le=1, description="the brightness of the square; 0 is black")
 

@@ -7,8 +7,6 @@ from edgefl.data.augmentations import Augmentation
 
 
 class Params(Augmentation):
-    """No parameters."""
-
     def augment(self, x: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG002
         """``x`` itself; nothing is drawn."""
         return x

@@ -8,8 +8,6 @@ from edgefl.data.augmentations import Augmentation, moved
 
 
 class Params(Augmentation):
-    """How far images move."""
-
     pixels: int = Field(1, ge=0, le=1024, description="the most rows and columns, in each direction")
 
     def augment(self, x: Tensor, generator: torch.Generator) -> Tensor:

@@ -12,8 +12,6 @@ from edgefl.data.partitions import Partition, held
 
 
 class Params(Partition):
-    """How many users a client has."""
-
     BY_USERS = True
 
     users_per_client: int = Field(1, ge=1, description="users whose samples a client has, drawn at random")

@@ -15,8 +15,6 @@ _REDRAWS = 100
 
 
 class Params(Partition):
-    """How many classes a client has."""
-
     k: int = Field(2, ge=1, description="classes per client, drawn without replacement")
 
     def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:

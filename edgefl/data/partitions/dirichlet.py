@@ -13,8 +13,6 @@ from edgefl.data.partitions import Skewed, proportional
 
 
 class Params(Skewed):
-    """How much the clients differ."""
-
     EQUAL = "dirichlet-equal"
 
     def draw(self, available: Ints, clients: int, rng: np.random.Generator) -> Ints:

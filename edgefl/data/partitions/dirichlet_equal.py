@@ -14,8 +14,6 @@ from edgefl.data.partitions import Partition, deal, equal_sizes, stock
 
 
 class Params(Partition):
-    """How much the clients differ."""
-
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is nearly IID")
 
     def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:

@@ -17,8 +17,6 @@ from edgefl.data.partitions import Partition, TooFewError, deal, stock
 
 
 class Params(Partition):
-    """One of the two; two shards per client if neither is given."""
-
     shards_per_client: int | None = Field(None, ge=1, description="shards per client, cut from all samples")
     shard_size: int | None = Field(
         None, ge=1, le=10**9, description="samples per shard; the shards are dealt out in equal numbers"

@@ -11,8 +11,6 @@ from edgefl.data.partitions import Skewed, proportional
 
 
 class Params(Skewed):
-    """How much the sizes differ."""
-
     EQUAL = "iid"
 
     def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:  # noqa: ARG002

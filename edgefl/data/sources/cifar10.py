@@ -18,7 +18,5 @@ SPEC = Spec(
 
 
 class Params(Dataset):
-    """No parameters."""
-
     def build(self) -> Source:
         return known(SPEC, "CIFAR10")

@@ -27,7 +27,5 @@ SPEC = Spec(
 
 
 class Params(Dataset):
-    """No parameters."""
-
     def build(self) -> Source:
         return known(SPEC, "CIFAR100")

@@ -17,8 +17,6 @@ _RECIPE = "unpack there, from https://datashare.ed.ac.uk/handle/10283/3192, trai
 
 
 class Params(Dataset):
-    """What its validation part is for."""
-
     validation: Literal["train", "leave"] = Field(
         description="train: it is trained on, too, which makes 180,000 images; leave: it is not used"
     )

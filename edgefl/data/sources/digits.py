@@ -29,8 +29,6 @@ _BRIGHTEST = 16
 
 
 class Params(Dataset):
-    """No parameters."""
-
     def build(self) -> Source:
         return Source(SPEC, load, embedded=True)
 

@@ -24,8 +24,6 @@ _SPLITS = {
 
 
 class Params(Dataset):
-    """Which of its splits."""
-
     split: Literal["balanced", "byclass", "digits", "letters"] = Field(
         "letters",
         description="letters: 26 classes; byclass: 62 of unequal sizes; balanced: 47; digits: 10",

@@ -29,8 +29,6 @@ _RECIPE = (
 
 
 class Params(Dataset):
-    """No parameters."""
-
     def build(self) -> Source:
         """The characters of all writers that the files have."""
         return unpacked(

@@ -25,8 +25,6 @@ _SYSTEMS = frozenset({"thumbs.db", "desktop.ini"})
 
 
 class Params(OwnImages):
-    """Where the images are, and what they are turned into."""
-
     def build(self) -> Source:
         """Raises a ``DataError`` where the folder is not there, or is not a tree of images."""
         root = self.root()

@@ -17,7 +17,5 @@ SPEC = Spec(
 
 
 class Params(Dataset):
-    """No parameters."""
-
     def build(self) -> Source:
         return known(SPEC, "MNIST")

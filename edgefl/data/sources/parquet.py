@@ -29,8 +29,6 @@ _BATCH = 1000
 
 
 class Params(OwnImages):
-    """Where the files are, and what their images are turned into."""
-
     label: Annotated[
         str | None, Field(description="the column of labels; null for label, fine_label or labels")
     ] = None

@@ -22,8 +22,6 @@ SPEC = Spec("tiny-imagenet", (3, 64, 64), 100_000, 10_000, _NAMES)
 
 
 class Params(Dataset):
-    """No parameters."""
-
     def build(self) -> Source:
         """The images in the layout of the published archive; classes in the order of their WordNet ids."""
         return unpacked(

@@ -23,8 +23,6 @@ _RECIPE = "unpack there https://archive.ics.uci.edu/static/public/240/human+acti
 
 
 class Params(Dataset):
-    """No parameters."""
-
     def build(self) -> Source:
         return unpacked(
             SPEC,

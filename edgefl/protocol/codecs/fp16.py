@@ -16,8 +16,6 @@ _BYTES = 2
 
 
 class Params(TensorCodec):
-    """Half precision has no parameters."""
-
     def message(self, leaf: Tensor, base: Tensor | None) -> tuple[Tensor, ...] | None:  # noqa: ARG002
         if not leaf.is_floating_point() or leaf.element_size() <= _BYTES:
             return None

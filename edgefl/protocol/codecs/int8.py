@@ -25,8 +25,6 @@ _FINEST = torch.finfo(torch.float32).tiny
 
 
 class Params(TensorCodec):
-    """Eight bits have no parameters."""
-
     def message(self, leaf: Tensor, base: Tensor | None) -> tuple[Tensor, ...] | None:  # noqa: ARG002
         """A tensor's scale () of float32, zero point () of int32, and places on the grid, of int8."""
         if not coded(leaf):

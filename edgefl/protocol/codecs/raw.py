@@ -5,8 +5,6 @@ from edgefl.protocol.codecs import Codec
 
 
 class Params(Codec):
-    """Raw has no parameters."""
-
     LOSSLESS = True
 
     def sizes(self, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG002

@@ -41,8 +41,6 @@ _ORDER = {kind: place for place, kind in enumerate(_TYPES)}
 
 
 class Params(Codec):
-    """The format has no parameters."""
-
     LOSSLESS = True
 
     def sizes(self, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG002

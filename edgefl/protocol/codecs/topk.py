@@ -25,8 +25,6 @@ from edgefl.protocol.codecs import TensorCodec, coded
 
 
 class Params(TensorCodec):
-    """How much is sent."""
-
     NEEDS_REFERENCE = True
 
     share: Annotated[float, Field(gt=0, le=1, description="share of each tensor's entries sent")] = 0.1

@@ -23,8 +23,6 @@ from edgefl.world.world import World
 
 
 class Params(Policy):
-    """When rounds end, and what becomes of those who are late."""
-
     seconds: Annotated[Seconds | None, Field(gt=0, description="after the round's start")] = None
     quantile: Annotated[
         float | None,

@@ -15,8 +15,6 @@ from edgefl.world.world import World
 
 
 class Params(Streaming):
-    """How updates are mixed, and how many clients work at a time."""
-
     STREAMS = True
 
     alpha: Annotated[float, Field(gt=0, le=1, description="share of a fresh update in the new model")] = 0.6

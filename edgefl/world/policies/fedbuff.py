@@ -17,8 +17,6 @@ from edgefl.world.world import World
 
 
 class Params(Streaming):
-    """How much a merge takes, and how many clients work at a time."""
-
     STREAMS = True
 
     buffer: Annotated[int, Field(gt=0, description="K, updates in a merge")] = 10

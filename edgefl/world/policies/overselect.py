@@ -18,8 +18,6 @@ from edgefl.world.world import World
 
 
 class Params(Policy):
-    """How many are asked."""
-
     factor: Annotated[float, Field(ge=1, description="times the scenario's participants")] = 1.3
 
     def check(self, plan: Plan) -> None:

@@ -18,8 +18,6 @@ from edgefl.world.world import World
 
 
 class Params(Streaming):
-    """When the server merges, and how much stale updates count."""
-
     interval: Annotated[Seconds, Field(gt=0, description="between two merges")]
     staleness: Stale = Staleness()
 

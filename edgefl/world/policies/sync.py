@@ -9,8 +9,6 @@ from edgefl.world.world import World
 
 
 class Params(Policy):
-    """Synchronous rounds have no parameters of their own."""
-
     BLIND = True
 
     def serve(self, world: World) -> Process:

@@ -21,8 +21,6 @@ from edgefl.world.world import World
 
 
 class Params(SelectorParams):
-    """How much batteries count."""
-
     power: Annotated[NonNegative, Field(description="a client's weight is its level to this power")] = 2.0
     minimum: Annotated[float, Field(ge=0, le=1, description="level below which a client is spared")] = 0.3
 

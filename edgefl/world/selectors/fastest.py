@@ -10,8 +10,6 @@ from edgefl.world.world import World
 
 
 class Params(SelectorParams):
-    """Selection by speed has no parameters."""
-
     def build(self, world: World) -> Selector:
         return _Fastest(world)
 

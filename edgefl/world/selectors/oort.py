@@ -52,8 +52,6 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Params(SelectorParams):
-    """Oort's parameters."""
-
     READS = ("loss_rms",)
 
     explore: Annotated[Share, Field(description="epsilon at first: the share of unexplored clients")] = 0.9

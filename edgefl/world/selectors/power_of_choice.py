@@ -19,8 +19,6 @@ from edgefl.world.world import World
 
 
 class Params(SelectorParams):
-    """How many candidates there are."""
-
     READS = ("loss",)
 
     # The paper's experiments take d = 2 m (d = 6, m = 3) and more.

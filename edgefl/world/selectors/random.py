@@ -9,8 +9,6 @@ from edgefl.world.world import World
 
 
 class Params(SelectorParams):
-    """Random selection has no parameters."""
-
     BLIND = True
 
     def build(self, world: World) -> Selector:

@@ -8,8 +8,6 @@ from edgefl.world.world import World
 
 
 class Params(SelectorParams):
-    """Selection in turn has no parameters."""
-
     BLIND = True
 
     def build(self, world: World) -> Selector:

@@ -32,8 +32,6 @@ from edgefl.world.world import World
 
 
 class Params(SelectorParams):
-    """How clients are divided, and tiers drawn."""
-
     READS = ("loss",)
 
     tiers: Annotated[int, Field(gt=0, description="number of tiers; the paper's experiments have 5")] = 5
