@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
 from types import CodeType, UnionType
-from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
+from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar, get_args, get_origin
 
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, short, words_of
 
@@ -300,7 +300,7 @@ def _check_kinds(function: Callable[..., Any], arguments: Mapping[str, Any]) -> 
     hints = inspect.get_annotations(function, eval_str=True)
     for name, value in arguments.items():
         hint = hints.get(name)
-        kind = getattr(hint, "__origin__", hint)  # within Annotated
+        kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
         kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
         least = getattr(next(iter(getattr(hint, "__metadata__", ())), None), "min", None)
         if least is not None and isinstance(value, Real) and value < least:
