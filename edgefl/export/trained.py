@@ -183,8 +183,8 @@ def _tree(reader: Reader, row: Mapping[str, Any]) -> Tree:
 
 def _reported(reader: Reader, version: int) -> dict[int | None, float]:
     rows = reader.query(
-        "SELECT NULL AS client, accuracy FROM evaluations WHERE version = ?1 AND model = 'global' "
-        "UNION ALL SELECT client, accuracy FROM client_evaluations WHERE version = ?1",
-        version,
+        "SELECT NULL AS client, accuracy FROM evaluations WHERE version = :version AND model = 'global' "
+        "UNION ALL SELECT client, accuracy FROM client_evaluations WHERE version = :version",
+        version=version,
     )
     return {row["client"]: row["accuracy"] for row in rows}
