@@ -176,8 +176,8 @@ def moments(x: Pixels) -> tuple[tuple[float, ...], tuple[float, ...]]:
     parts = np.array_split(x, max(1, -(-x.size // _COUNTED_AT_ONCE)))
     means, deviations = [], []
     for channel in range(x.shape[1]):
-        counts = sum(np.bincount(part[:, channel].ravel(), minlength=_LEVELS) for part in parts)
-        shares = counts / max(1, np.sum(counts))
+        counts = np.sum([np.bincount(part[:, channel].ravel(), minlength=_LEVELS) for part in parts], axis=0)
+        shares = counts / max(1, counts.sum())
         means.append(float(shares @ levels))
         deviations.append(float(np.sqrt(shares @ (levels - means[-1]) ** 2)) or 1.0)
     return tuple(means), tuple(deviations)
