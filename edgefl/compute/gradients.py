@@ -11,10 +11,10 @@ from edgefl.compute.stacked import Stack, fixed, over, unwrapped, wrapped
 from edgefl.compute.tape import Tape, UnrecordableError, record
 from edgefl.protocol import BUFFERS, Batch, Carry, GradientStep, leaves, rebuild
 from edgefl.protocol.sample_losses import SAMPLES, SQUARES, noted
-from edgefl.protocol.training import updated
+from edgefl.protocol.training import beside, updated
 
 # A step's operators are recorded after so many calls on tensors of the same shapes. Only the latest kinds of
-# calls are known: a rate that changes every round makes new ones.
+# calls are known: a number in the carry that changes every round makes new ones.
 _FREQUENT, _MOST_KINDS = 8, 1024
 
 
@@ -30,8 +30,7 @@ class Gradients:
     def step(self, step: GradientStep, carry: Carry, batch: Batch) -> Carry:
         """An optimizer step of every client, of a carry with stacks and a batch of tensors (C, B, ...)."""
         weights, scalars = carry["weights"], carry["scalars"]
-        rest = {key: value for key, value in carry.items() if key not in {"weights", "slots"}}
-        trees = weights, Batch._make(map(Stack, batch)), rest
+        trees = weights, Batch._make(map(Stack, batch)), beside(carry)
         given = unwrapped([leaf for leaf in leaves(trees) if isinstance(leaf, (Stack, Tensor))])
         function = _function(step, trees)
         losses, *others = (self._tape(step, trees, function, given) or function)(*given)

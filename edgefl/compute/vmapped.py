@@ -7,7 +7,7 @@ a whole; samples are never padded, because batch norm and every loss that compar
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import torch
@@ -206,8 +206,8 @@ def _train(
     Raises:
         RunError: a step changes what its carry consists of; clients that did not take it have another.
     """
-    done, schedule = [0] * len(feed.sizes), _Schedule(feed.sizes)
-    while places := schedule.places(done, carries.fixed):
+    done, common = [0] * len(feed.sizes), Counter(chain.from_iterable(feed.sizes))
+    while places := _next(feed.sizes, common, done, carries.fixed):
         at(places, done)
         batch, carry, step = feed.take(places, done), carries.of(places), phase.step
         inner, gradient = (carry[step.key], step.step) if isinstance(step, Within) else (carry, step)
@@ -228,28 +228,21 @@ def _train(
             done[place] += 1
 
 
-class _Schedule:
-    """Which clients take their next step together.
+def _next(
+    sizes: Sequence[Sequence[int]], common: Mapping[int, int], done: Sequence[int], kinds: Sequence[Hashable]
+) -> list[int]:
+    """Of clients that are ``done`` so many steps, whose next is taken now, ascending; none at the end.
 
     The batch size that is rarest in the group goes first: a client with a short last batch delays no others
-    then, and the full batches, which all clients have, are stacked over all of them again.
+    then, and the full batches, which all clients have, are stacked over all of them again. Clients of
+    different ``kinds`` cannot go together.
     """
-
-    def __init__(self, sizes: Sequence[Sequence[int]]) -> None:
-        self._sizes = sizes
-        self._common = Counter(size for each in sizes for size in each)
-
-    def places(self, done: Sequence[int], kinds: Sequence[Hashable]) -> list[int]:
-        """Of clients that are ``done`` so many steps, whose next is taken now, ascending; none at the end.
-
-        Clients of different ``kinds`` cannot go together.
-        """
-        waiting: dict[tuple[int, Hashable], list[int]] = defaultdict(list)
-        for place, (sizes, count) in enumerate(zip(self._sizes, done, strict=True)):
-            if count < len(sizes):
-                waiting[sizes[count], kinds[place]].append(place)
-        rarest = min(waiting, key=lambda kind: (self._common[kind[0]], -len(waiting[kind])), default=None)
-        return [] if rarest is None else waiting[rarest]
+    waiting: dict[tuple[int, Hashable], list[int]] = defaultdict(list)
+    for place, (each, count) in enumerate(zip(sizes, done, strict=True)):
+        if count < len(each):
+            waiting[each[count], kinds[place]].append(place)
+    rarest = min(waiting, key=lambda kind: (common[kind[0]], -len(waiting[kind])), default=None)
+    return [] if rarest is None else waiting[rarest]
 
 
 def _means(totals: Mapping[str, Any], steps: Sequence[int]) -> list[dict[str, float]]:

@@ -64,6 +64,11 @@ def chilled(net: Net, logits: Tensor, labels: Tensor, carry: Carry) -> Tensor:
     return cold
 
 
+def beside(carry: Carry) -> Carry:
+    """What an objective sees of a carry beside the weights: nothing that the optimizer alone reads."""
+    return {key: value for key, value in carry.items() if key not in {"weights", "slots", "lr"}}
+
+
 @dataclass(frozen=True)
 class GradientStep:
     """One optimizer step as a pure function of the carry.
@@ -79,7 +84,7 @@ class GradientStep:
     return the same tensor for two weights, or a constant's expanded view.
 
     Attributes:
-        objective: (weights, batch, carry) -> (scalar loss, new buffers).
+        objective: (weights, batch, what is ``beside`` them in the carry) -> (scalar loss, new buffers).
         optimizer: its settings; the rate comes from the carry.
         trained: the parts that are updated; the others get no gradient.
     """
@@ -106,7 +111,7 @@ class GradientStep:
         minimised = noted(self._minimised) if measures else self._minimised
 
         def objective(live: Tensors) -> tuple[Tensor, Any]:
-            return minimised({**weights, **rebuild(chosen, live)}, batch, carry)
+            return minimised({**weights, **rebuild(chosen, live)}, batch, beside(carry))
 
         gradients, loss, buffers = gradients_of(objective, values)
         if measures:

@@ -1,6 +1,6 @@
 """Clients trained together have the results of clients trained alone: every method, on ragged groups."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -222,13 +222,25 @@ def test_earlier_training_changes_no_bit():
 
 
 def test_of_many_kinds_of_steps_the_latest_are_known(monkeypatch):
-    """A rate that changes every round makes new kinds for as long as a run takes."""
+    """A number in the carry that changes every round makes new kinds for as long as a run takes."""
     monkeypatch.setattr(gradients, "_MOST_KINDS", 2)
     net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
     method, trainer = build_method("fedavg", net, MOMENTUM), Vmapped(64, 10**9)
     server, (train,) = method.server(initial_of(net)), method.exchanges
     together(trainer, group(train, net, server, [None] * 3, ([6, 5], [6, 4], [3])))
     assert len(trainer._gradients._known) == 2  # noqa: SLF001
+
+
+def test_another_rate_is_no_new_kind_of_step():
+    """Under a schedule, what was recorded in one round is replayed in the next."""
+    net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
+    method, trainer = build_method("fedavg", net, MOMENTUM), Vmapped(64, 10**9)
+    server, (train,) = method.server(initial_of(net)), method.exchanges
+    given = group(train, net, server, [None] * 2, ([6] * 3, [6] * 3))
+    slower = tuple(replace(task, ctx=replace(task.ctx, lr=task.ctx.lr / 2)) for task in given.tasks)
+    one, other = together(trainer, given), together(trainer, Group(slower, given.feed))
+    assert one[0].scalars != other[0].scalars
+    assert len(trainer._gradients._known) == 1  # noqa: SLF001
 
 
 def test_groups_are_bounded_by_number_and_memory():
