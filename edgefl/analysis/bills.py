@@ -288,7 +288,7 @@ def _charged(run: Run) -> tuple[list[tuple[Floats, Floats]], list[Floats]]:
     moved_s = np.where(jobs.transmit_s > 0, arrived_s, received_s)
     first_s = np.where(jobs.receive_s > 0, jobs.dispatched_s, worked_s)
     # A client's radio is the same in every exchange.
-    tail_s = run.prices[0].tail_s[jobs.kind]
+    tail_s = run.prices[0].demand.tail_s[jobs.kind]
 
     def tail(since_s: Floats, until_s: Floats) -> tuple[Floats, Floats]:
         # NaN cuts none short.

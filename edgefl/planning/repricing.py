@@ -6,7 +6,6 @@ See ``edgefl.core.price`` for what is assumed.
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,8 +16,8 @@ from edgefl.core.corners import corners
 from edgefl.core.cost import Cost, Steps, Trace, Work
 from edgefl.core.devices import TRACED, Board, Bounds
 from edgefl.core.link import Link
-from edgefl.core.plan import COLUMNS, Plan, Prices
-from edgefl.core.price import Demand, in_dtype
+from edgefl.core.plan import Plan, Prices
+from edgefl.core.price import COLUMNS, Demand
 
 
 class Pricer:
@@ -82,7 +81,7 @@ class Pricer:
             # The last one, where there are several, is the costly corner.
             if len(found) > 1 and cost.steps and self.is_lower_bound:
                 bounds = bounds._replace(launch_s=math.nan)
-            found.append(Demand.of(cost, bounds, end, pricer.device.power, steps))
+            found.append(Demand.of(cost, bounds, end, pricer.device.power, steps=steps, dtype=self.dtype))
         return found
 
 
@@ -120,7 +119,9 @@ class Repricer:
     def __init__(self, plan: Plan) -> None:
         self._kinds = plan.clients.one_of_each_kind()
         self._works = [_recorded(prices, self._kinds) for prices in plan.prices]
-        self._left_out = [set(np.flatnonzero(np.isnan(prices.work_s)).tolist()) for prices in plan.prices]
+        self._left_out = [
+            set(np.flatnonzero(np.isnan(prices.demand.work_s)).tolist()) for prices in plan.prices
+        ]
         self._made: dict[tuple[str, str], Pricer] = {}
 
     def prices(self, devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[Prices, ...]:
@@ -163,26 +164,23 @@ def priced(
     Raises:
         UserError: a number that pricing needs is unknown for a device.
     """
-    places, peaks = [], []
+    places = []
     rows = zip(rows_of(kinds), work.taken, work.costs, strict=True)
     for kind, ((device, link, dtype), taken, cost) in enumerate(rows):
         count, route = sum(map(Counter.total, taken)), links[link]
         if kind in left_out:
-            places.append([Demand.of(cost, Bounds(math.nan), route, steps=count)])
+            places.append([Demand.of(cost, Bounds(math.nan), route, steps=count, dtype=dtype)])
         else:
             places.append(pricers(device, dtype).demands(cost, route, count))
-        peaks.append(in_dtype(cost.peak_bytes, dtype))
     ends = []
     for end in range(max(map(len, places), default=1)):
         # A kind without corners is at its only price there.
         demands = [demands[end % len(demands)] for demands in places]
-        found: dict[str, Any] = {name: [getattr(one, name) for one in demands] for name in Demand._fields}
-        found["peak_bytes"] = peaks
-        columns: dict[str, Any] = {name: np.array(found[name], dtype=kind) for name, kind in COLUMNS.items()}
-        ends.append(Prices(**work.about, **columns))
+        columns = zip(zip(*demands, strict=True), COLUMNS.values(), strict=True)
+        ends.append(Demand(*(np.array(column, dtype=kind) for column, kind in columns)))
     here, *corners = ends
     cornered = (corners[0], corners[1]) if corners else None
-    return replace(here, corners=cornered, traces=work.traces, taken=tuple(work.taken))
+    return Prices(**work.about, demand=here, corners=cornered, traces=work.traces, taken=tuple(work.taken))
 
 
 def rows_of(kinds: Clients) -> Iterator[tuple[str, str, str]]:

@@ -219,7 +219,7 @@ def cohort_of(context: Context) -> list[TrainingJob]:
 def _heaviest(context: Context) -> Prices:
     plan = context.planned.plan
     return max(
-        plan.prices, key=lambda prices: _times(context, prices) * prices.steps[plan.clients.kind].sum()
+        plan.prices, key=lambda prices: _times(context, prices) * prices.demand.steps[plan.clients.kind].sum()
     )
 
 
@@ -250,7 +250,7 @@ def _cohort(context: Context, prices: Prices) -> list[TrainingJob]:
             0,
             0,
             seeds.derive(plan.scenario.seed, "probe", client=client),
-            int(prices.steps[plan.clients.kind[client]]),
+            int(prices.demand.steps[plan.clients.kind[client]]),
         )
         for place, client in enumerate(clients[:count].tolist())
     ]

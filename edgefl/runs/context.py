@@ -143,7 +143,7 @@ class Context:
 
     def size(self, job: TrainingJob) -> Size:
         plan = self.planned.plan
-        peak_bytes = plan.price(job.exchange).peak_bytes[plan.clients.kind[job.client]]
+        peak_bytes = plan.price(job.exchange).demand.peak_bytes[plan.clients.kind[job.client]]
         kind = (job.exchange, self.builder.model(job.client), self.builder.rate(job))
         return Size(kind, job.steps, self.builder.samples[job.client], int(peak_bytes))
 
