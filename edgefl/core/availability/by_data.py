@@ -4,8 +4,6 @@ The more- and less-data-first modes of FLGo (Wang et al. 2023, arXiv:2306.12079)
 every round; here, in continuous time, at the events of a Poisson process, once an hour in the mean (assumed).
 """
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
@@ -14,11 +12,9 @@ from edgefl.core.clients import Clients
 
 
 class Params(Availability):
-    power: Annotated[
-        float, Field(description="positive: more data, more often; negative: less data, more often")
-    ] = 1.0
+    power: float = Field(1.0, description="positive: more data, more often; negative: less data, more often")
     highest: Highest = 1.0
-    correlation: Annotated[Duration, Field(description="mean time until a state is drawn anew")] = HOUR_S
+    correlation: Duration = Field(HOUR_S, description="mean time until a state is drawn anew")
 
     def timetable(self, clients: Clients, root: int) -> OnOff:
         samples = np.maximum(clients.samples, 1)

@@ -38,23 +38,19 @@ _APART_S = 60.0
 
 
 class Params(Availability):
-    plug_in: Annotated[
-        float, Field(ge=0, lt=24, description="local hour at which clients are plugged in")
-    ] = 22.5
-    hours: Annotated[float, Field(ge=0.1, lt=24, description="how long they charge")] = 8.0
-    spread: Annotated[NonNegative, Field(description="standard deviation of both, in hours")] = 1.5
-    days: Annotated[
-        float, Field(ge=0.01, le=1, description="share of days on which a client is plugged in")
-    ] = 0.9
-    capacity: Annotated[Capacity | None, Field(description="of all batteries; null: the devices'")] = None
-    charger: Annotated[
-        ChargePower | None, Field(description="power that fills the batteries; null: the devices'")
-    ] = None
-    drain: Annotated[Watts, Field(description="mean power while unplugged")] = 0.6
-    minimum: Annotated[
-        Share | None, Field(description="level from which a client is available; null: the devices' cut-off")
-    ] = None
-    initial: Annotated[tuple[Level, Level], Field(description="range of levels at the start")] = (0.3, 1.0)
+    plug_in: float = Field(22.5, ge=0, lt=24, description="local hour at which clients are plugged in")
+    hours: float = Field(8.0, ge=0.1, lt=24, description="how long they charge")
+    spread: NonNegative = Field(1.5, description="standard deviation of both, in hours")
+    days: float = Field(0.9, ge=0.01, le=1, description="share of days on which a client is plugged in")
+    capacity: Capacity | None = Field(None, description="of all batteries; null: the devices'")
+    charger: ChargePower | None = Field(
+        None, description="power that fills the batteries; null: the devices'"
+    )
+    drain: Watts = Field(0.6, description="mean power while unplugged")
+    minimum: Share | None = Field(
+        None, description="level from which a client is available; null: the devices' cut-off"
+    )
+    initial: tuple[Level, Level] = Field((0.3, 1.0), description="range of levels at the start")
     zones: Zones = (0.0,)
     start: Start = 0.0
 

@@ -34,13 +34,11 @@ class _IntervalRow(TypedDict):
 
 
 class Params(Availability):
-    file: Annotated[str | None, Field(description="CSV file: client, start_s, end_s")] = None
-    rows: Annotated[str | None, Field(description="instead of a file: 'client,start_s,end_s client,...'")] = (
-        None
+    file: str | None = Field(default=None, description="CSV file: client, start_s, end_s")
+    rows: str | None = Field(default=None, description="instead of a file: 'client,start_s,end_s client,...'")
+    repeat: Annotated[Seconds, Field(gt=0)] | None = Field(
+        default=None, description="length after which the intervals repeat"
     )
-    repeat: Annotated[
-        Annotated[Seconds, Field(gt=0)] | None, Field(description="length after which the intervals repeat")
-    ] = None
 
     @model_validator(mode="before")
     @classmethod

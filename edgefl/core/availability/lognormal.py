@@ -5,8 +5,6 @@ drawn anew every round; here, in continuous time, at the events of a Poisson pro
 (assumed).
 """
 
-from typing import Annotated
-
 from pydantic import Field
 
 from edgefl.core.availability import (
@@ -22,11 +20,11 @@ from edgefl.core.clients import Clients
 
 
 class Params(Availability):
-    sigma: Annotated[
-        float, Field(ge=0, le=10, description="of the lognormal distribution; -ln(1 - beta) in the paper")
-    ] = 0.7
+    sigma: float = Field(
+        0.7, ge=0, le=10, description="of the lognormal distribution; -ln(1 - beta) in the paper"
+    )
     highest: Highest = 1.0
-    correlation: Annotated[Duration, Field(description="mean time until a state is drawn anew")] = HOUR_S
+    correlation: Duration = Field(HOUR_S, description="mean time until a state is drawn anew")
 
     def timetable(self, clients: Clients, root: int) -> OnOff:
         return at_share(
