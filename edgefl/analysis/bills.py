@@ -268,7 +268,7 @@ def regions_of(carbon: Carbon, clients: int, root: int) -> Ints:
     """The place of each client's region, (clients,), drawn by the shares from a stream of their own."""
     largest = max(region.share for region in carbon.regions.values())
     shares = np.array([region.share / largest for region in carbon.regions.values()])
-    uniform = draws.uniforms(draws.key(root, "region"), np.arange(clients), count=1)[0]
+    uniform = draws.uniforms(draws.derive(root, "region"), np.arange(clients), count=1)[0]
     ends = np.cumsum(shares)
     place: Ints = np.searchsorted(ends[:-1] / ends[-1], uniform, side="right").astype(np.int64)
     return place

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from edgefl.core import units
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.csv_rows import RowError, file_rows, read_csv
-from edgefl.core.draws import key, uniforms
+from edgefl.core.draws import derive, uniforms
 from edgefl.core.errors import short
 from edgefl.core.params import Strict, unless
 from edgefl.core.piecewise import Piecewise
@@ -299,7 +299,7 @@ class LinkTrace(Strict):
         A trace that repeats is entered anywhere within the longer of its directions, one that is held at 0.
         Both depend on the client's number alone.
         """
-        place, time = uniforms(key(root, "link trace"), clients)
+        place, time = uniforms(derive(root, "link trace"), clients)
         which = (place * len(self.traces)).astype(np.int64)
         if self.holds:
             return which, np.zeros(len(which))

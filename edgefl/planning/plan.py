@@ -241,7 +241,7 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
     count, root = scenario.task.clients, scenario.seed
     found = dealt(fleet, count, root)
     if found.slowdown is None:
-        drawn = draws.uniforms(draws.key(root, "slowdown"), np.arange(count))
+        drawn = draws.uniforms(draws.derive(root, "slowdown"), np.arange(count))
         found = found._replace(slowdown=_multipliers(fleet.slowdown, drawn))
     model, samples = scenario.model_of(np.arange(count)), learning.federation.samples
     cell, cells = share_cells(fleet, found.member)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.compute.vmapped import Vmapped
-from edgefl.core import catalogue, seeds
+from edgefl.core import catalogue, draws
 from edgefl.core.errors import EdgeflError, in_one_line
 from edgefl.core.event import TrainingJob
 from edgefl.core.host import cores
@@ -249,7 +249,7 @@ def _cohort(context: Context, prices: Prices) -> list[TrainingJob]:
             0,
             0,
             0,
-            seeds.derive(plan.scenario.seed, "probe", client=client),
+            draws.derive(plan.scenario.seed, "probe", client=client),
             int(prices.demand.steps[plan.clients.kind[client]]),
         )
         for place, client in enumerate(clients[:count].tolist())

@@ -6,7 +6,7 @@ import torch
 
 from edgefl.compute.job import Group, Outcome, Setup, Size, Trainer
 from edgefl.compute.threads import one_thread
-from edgefl.core import seeds
+from edgefl.core import draws
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
 from edgefl.core.user_code import returned
@@ -126,7 +126,7 @@ class Context:
         self.states = states
         self.outcomes = OutcomeCache(lambda job: self.builder.exchange(job).stateful)
         learning = self.builder.learning
-        seed = seeds.derive(planned.plan.scenario.seed, "init")
+        seed = draws.derive(planned.plan.scenario.seed, "init")
         with torch.no_grad(), one_thread():
             # Every client of one model starts from the same weights, and model 0's are the server's.
             initial = [self.moved(net.init(seed)) for net in learning.nets]

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.clients import Clients
-from edgefl.core.draws import key, normals, uniform, uniforms
+from edgefl.core.draws import derive, normals, uniform, uniforms
 from edgefl.core.params import Component
 from edgefl.core.units import Seconds
 
@@ -95,8 +95,8 @@ class Poisson:
         """
         self.per_s = np.where(per_s < _RARE_PER_S, 0.0, per_s)
         self._kept = kept
-        self._key = key(root, purpose)
-        self._streams = [key(root, purpose, str(place)) for place in range(_MOST)]
+        self._key = derive(root, purpose)
+        self._streams = [derive(root, purpose, exchange=str(place)) for place in range(_MOST)]
         some = self.per_s > 0
         # Powers of two, so that t / window and window * number are exact and no event is lost on an edge.
         self._window_s = np.exp2(np.round(-np.log2(np.where(some, self.per_s, 1.0))))
@@ -212,13 +212,13 @@ def at_share(root: int, share: Floats, correlation_s: float) -> OnOff:
 
 def relative_lognormal(root: int, clients: int, sigma: float) -> Floats:
     """A persistent factor for each client, lognormal over the largest (Ribero et al. 2022), (clients,)."""
-    drawn: Floats = np.exp(sigma * normals(uniforms(key(root, "availability"), np.arange(clients))))
+    drawn: Floats = np.exp(sigma * normals(uniforms(derive(root, "availability"), np.arange(clients))))
     relative: Floats = drawn / drawn.max()
     return relative
 
 
 def zones_of(zones: tuple[float, ...], root: int, clients: int) -> Floats:
     """Each client's time zone in hours, (clients,): one of ``zones``, all equally likely."""
-    uniform = uniforms(key(root, "zone"), np.arange(clients), count=1)[0]
+    uniform = uniforms(derive(root, "zone"), np.arange(clients), count=1)[0]
     of_each: Floats = np.array(zones, dtype=np.float64)[(uniform * len(zones)).astype(np.int64)]
     return of_each

@@ -25,7 +25,7 @@ from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import DAY_S, HOUR_S, Availability, Spell, Start, Timetable, Zones, zones_of
 from edgefl.core.clients import Clients
 from edgefl.core.devices import Battery, Capacity, ChargePower
-from edgefl.core.draws import key, normals, uniforms
+from edgefl.core.draws import derive, normals, uniforms
 from edgefl.core.params import NonNegative, Share
 from edgefl.core.units import Watts
 
@@ -97,13 +97,13 @@ class Charging(Timetable):
 
     def __init__(self, params: Params, clients: Clients, root: int) -> None:
         self._params = params
-        self._key = key(root, "charging")
+        self._key = derive(root, "charging")
         count = len(clients)
         zone = zones_of(params.zones, root, count)
         noon = params.plug_in + params.hours / 2 - 12
         self._origin_s = ((noon - params.start - zone) % 24 - 24) * HOUR_S
         low, high = params.initial
-        uniform = uniforms(key(root, "battery"), np.arange(count), count=1)[0]
+        uniform = uniforms(derive(root, "battery"), np.arange(count), count=1)[0]
         of_devices = [params.battery(one) for one in clients.batteries]
         self._has = np.array([one is not None for one in of_devices])[clients.device]
         numbers = np.array([one or [np.nan] * 3 for one in of_devices])[clients.device].T

@@ -12,7 +12,7 @@ from plans import plan, prices, reasked, told_all
 from edgefl.analysis.bills import J_PER_KWH, Amount, Emitted, Intensities, in_grams, regions_of
 from edgefl.analysis.run import Run
 from edgefl.core.cost import Trace, Work
-from edgefl.core.draws import key, uniforms
+from edgefl.core.draws import derive, uniforms
 from edgefl.core.event import Kind
 from edgefl.planning.carbon import Carbon, completed
 from edgefl.store.writer import Store
@@ -258,7 +258,7 @@ def test_clients_are_dealt_by_shares():
     assert np.bincount(places, minlength=3) / 40_000 == pytest.approx([0.25, 0.75, 0], abs=0.01)
     assert (regions_of(record, 10, root=5) == places[:10]).all()
     assert (regions_of(record, 40_000, root=6) != places).any()
-    slow = uniforms(key(5, "slowdown"), np.arange(40_000), count=1)[0]
+    slow = uniforms(derive(5, "slowdown"), np.arange(40_000), count=1)[0]
     assert np.corrcoef(places, slow)[0, 1] == pytest.approx(0, abs=0.02)
     huge = Carbon.model_validate({"regions": {"DE": 1e308, "FR": 1e308}})
     assert set(regions_of(huge, 100, root=5)) == {0, 1}
