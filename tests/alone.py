@@ -50,7 +50,7 @@ class Price:
         return found | {"compute_j": above_idle_between(*(one.demand for one in ends))}
 
 
-def priced(pricer: Pricer, cost: Cost, link: Link, steps: int = 0) -> Price:
+def priced(pricer: Pricer, cost: Cost, link: Link) -> Price:
     """A job's price."""
-    here, *ends = (Price(one, pricer.time(cost)) for one in pricer.demands(cost, link, steps))
+    here, *ends = (Price(one, pricer.time(cost)) for one in pricer.demands(cost, link))
     return replace(here, corners=tuple(ends)) if ends else here

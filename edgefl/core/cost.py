@@ -202,11 +202,9 @@ def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: 
 
 @dataclass(frozen=True)
 class PhaseTrace:
-    """One phase's work by batch size.
+    """One phase's work by batch size: of a step, and of making its batch where that is counted.
 
-    Attributes:
-        steps, batches: the kernels of one step, and of making its batch where they are counted.
-        trains: whether it trains on the client's own data what the method reports of.
+    ``trains`` is whether it trains on the client's own data what the method reports of.
     """
 
     name: str
@@ -275,11 +273,7 @@ def as_text(trace: Any) -> str:
 
 
 def of_text(kind: type[T], text: str) -> T:
-    """What ``as_text`` made a text of.
-
-    Raises:
-        ValueError: the text is something else.
-    """
+    """What ``as_text`` made a text of; a ``ValueError`` for any other."""
     try:
         return TypeAdapter(kind).validate_json(zlib.decompress(base64.b85decode(text)))
     except (zlib.error, ValueError, TypeError) as error:

@@ -125,11 +125,7 @@ class Plan:
         return self.scenario.server.selector
 
     def check_admitted(self) -> None:
-        """Checks that a client can work, before anything is measured or trained.
-
-        Raises:
-            RunError: no client was admitted.
-        """
+        """Refuses, by a ``RunError``, to measure or train anything where no client was admitted."""
         if not self.clients.admitted.any():
             raise RunError(
                 f"every client was refused: {next(self.refused())[1]}",

@@ -73,7 +73,7 @@ class Demand(NamedTuple):
         down_delay_s, up_delay_s: handshakes before a transfer's first byte; 0 if nothing is sent.
         down_bps, up_bps: the client link's rates.
         work_s: computing at the device's full speed.
-        idle_w: power throughout the job; of this and the next, NaN if it is unknown.
+        idle_w: power throughout the job; of this and the others, NaN if it is unknown.
         compute_w: above idle, while computing; the mean over the work.
         radio_w: above idle, during a transfer.
         tail_w, tail_s: after a transfer, and how long at most.
@@ -100,30 +100,15 @@ class Demand(NamedTuple):
     peak_bytes: Counts = 0
 
     @classmethod
-    def of(
-        cls,
-        cost: Cost,
-        bounds: Bounds,
-        link: Link,
-        power: Power | None = None,
-        *,
-        steps: int = 0,
-        dtype: str = TRACED,
-    ) -> "Demand":
-        """The demand of a cost on a link and a device, None for unknown power, whose work takes so long."""
+    def of(cls, cost: Cost, bounds: Bounds, link: Link, power: Power | None = None) -> "Demand":
+        """The demand of a cost on a link and a device, None for unknown power, whose work takes so long.
+
+        How many steps that is, and its memory, are left out.
+        """
         down_bytes, up_bytes = sum(cost.down.values()), sum(cost.up.values())
-        found = cls(
-            down_delay_s=link.delay_s if down_bytes else 0.0,
-            up_delay_s=link.delay_s if up_bytes else 0.0,
-            down_bps=link.down_bps,
-            up_bps=link.up_bps,
-            work_s=bounds.seconds,
-            down_bytes=down_bytes,
-            up_bytes=up_bytes,
-            flops=cost.work.flops,
-            steps=steps,
-            peak_bytes=in_dtype(cost.peak_bytes, dtype),
-        )
+        amounts = {"down_bytes": down_bytes, "up_bytes": up_bytes, "flops": cost.work.flops}
+        delays_s = link.delay_s if down_bytes else 0.0, link.delay_s if up_bytes else 0.0
+        found = cls(*delays_s, link.down_bps, link.up_bps, bounds.seconds, **amounts)
         if power is None:
             return found
         found = found._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds), tail_s=0.0)
@@ -159,20 +144,16 @@ class Demand(NamedTuple):
 
     def moved(self, receive_s: Reals, transmit_s: Reals) -> tuple[Any, Any]:
         """The bytes that a download and an upload have moved after some seconds."""
-        return (
-            _moved(receive_s, self.down_delay_s, self.down_bps, self.down_bytes),
-            _moved(transmit_s, self.up_delay_s, self.up_bps, self.up_bytes),
-        )
+        received = _moved(receive_s, self.down_delay_s, self.down_bps, self.down_bytes)
+        return received, _moved(transmit_s, self.up_delay_s, self.up_bps, self.up_bytes)
 
     def charges(
         self, seconds: Stages, moved: tuple[Any, Any], full_power_s: Reals | None = None
     ) -> tuple[Stages, Stages]:
         """The joules of a job's stages above idle and at idle power, without radios' tails.
 
-        Args:
-            seconds: how long each stage lasted; 0 for one that did not begin.
-            moved: the bytes that were received and sent.
-            full_power_s: as many seconds of work at full power take as much energy above idle; None for all.
+        ``seconds`` are 0 for a stage that did not begin, ``moved`` the bytes that were received and sent; as
+        many seconds of work at full power take as much energy above idle, None for all.
         """
         receive_s, work_s, transmit_s = seconds
         active_j = (

@@ -17,7 +17,7 @@ from edgefl.core.cost import Cost, Steps, Trace, Work
 from edgefl.core.devices import TRACED, Board, Bounds
 from edgefl.core.link import Link
 from edgefl.core.plan import Plan, Prices
-from edgefl.core.price import COLUMNS, Demand
+from edgefl.core.price import COLUMNS, Demand, in_dtype
 
 
 class Pricer:
@@ -69,7 +69,7 @@ class Pricer:
             bounds = bounds.plus(timed[1], count)
         return bounds
 
-    def demands(self, cost: Cost, link: Link, steps: int = 0) -> list[Demand]:
+    def demands(self, cost: Cost, link: Link) -> list[Demand]:
         """The quantities of a job; where numbers are intervals, also at the cheap and the costly corner."""
         places = [(self, link)]
         links = self._link_corners(link)
@@ -81,7 +81,7 @@ class Pricer:
             # The last one, where there are several, is the costly corner.
             if len(found) > 1 and cost.steps and self.is_lower_bound:
                 bounds = bounds._replace(launch_s=math.nan)
-            found.append(Demand.of(cost, bounds, end, pricer.device.power, steps=steps, dtype=self.dtype))
+            found.append(Demand.of(cost, bounds, end, pricer.device.power))
         return found
 
 
@@ -167,11 +167,12 @@ def priced(
     places = []
     rows = zip(rows_of(kinds), work.taken, work.costs, strict=True)
     for kind, ((device, link, dtype), taken, cost) in enumerate(rows):
-        count, route = sum(map(Counter.total, taken)), links[link]
         if kind in left_out:
-            places.append([Demand.of(cost, Bounds(math.nan), route, steps=count, dtype=dtype)])
+            asked = [Demand.of(cost, Bounds(math.nan), links[link])]
         else:
-            places.append(pricers(device, dtype).demands(cost, route, count))
+            asked = pricers(device, dtype).demands(cost, links[link])
+        own = {"steps": sum(map(Counter.total, taken)), "peak_bytes": in_dtype(cost.peak_bytes, dtype)}
+        places.append([one._replace(**own) for one in asked])
     ends = []
     for end in range(max(map(len, places), default=1)):
         # A kind without corners is at its only price there.
