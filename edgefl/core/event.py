@@ -107,11 +107,9 @@ class TrainingJob:
     """One client's work in one exchange.
 
     Attributes:
-        id: counted from 0 over the run.
         version: the server version whose payload it received.
         round: from 0; -1 before the first, the number of rounds after the last.
         nth: this client's n-th job in this exchange, from 0.
-        seed: for everything random in its work.
         steps: optimizer steps over all its phases.
     """
 

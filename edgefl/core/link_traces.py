@@ -60,11 +60,7 @@ _LEAST_HELD_BPS = 1.0
 
 @lru_cache(maxsize=1024)
 def series(text: str) -> Piecewise:
-    """The rows that ``written`` wrote, or a user.
-
-    Raises:
-        RowError: they are not "seconds,value seconds,value ...", or see ``_check_times``.
-    """
+    """The rows that ``written`` wrote, or a user; a ``RowError`` if they are wrong."""
     try:
         t_s, value = np.array([row.split(",") for row in text.split()], dtype=np.float64).reshape(-1, 2).T
     except ValueError:
@@ -109,11 +105,7 @@ def _check_times(t_s: Floats) -> None:
 
 
 def of_csv(text: str, held: bool) -> dict[str, str]:  # noqa: FBT001 - cached by position
-    """The series of a CSV text, by column; of seconds that do not begin at 0, since the first row's.
-
-    Raises:
-        RowError: a row is wrong.
-    """
+    """The series of a CSV text by column, in seconds since its first row; a ``RowError`` if one is wrong."""
     _, rows, lines = read_csv(text, _RateRow)
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     t_s = columns.pop("seconds")
@@ -130,13 +122,10 @@ def of_csv(text: str, held: bool) -> dict[str, str]:  # noqa: FBT001 - cached by
 
 
 def of_mahimahi(text: str, bin_ms: int) -> str:
-    """A series of rates in bit/s of a text in Mahimahi's format.
+    """A series of rates in bit/s of a text in Mahimahi's format; a ``RowError`` if a line is wrong.
 
     A packet at millisecond t counts in the interval (begin, end] that has t, and one at 0 in the first. The
     last interval ends with the last packet, as the trace does.
-
-    Raises:
-        RowError: a line is wrong.
     """
     numbered = [(line, number) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     try:
@@ -159,10 +148,6 @@ def of_mahimahi(text: str, bin_ms: int) -> str:
     value[np.searchsorted(times_ms, starts_ms)] = bps
     value[-1] = bps[-1]
     return written(times_ms / 1000, value)
-
-
-# Rows of a trace that never changes: its only one, and the end.
-_ONE_PIECE = 2
 
 
 def _canonical(text: str) -> str:
@@ -290,8 +275,8 @@ class LinkTrace(Strict):
         if self.holds:
             return one
         # The last row only ends the trace, and with one other row nothing changes.
-        period_s = float(one.t[-1]) if len(one.t) > _ONE_PIECE else math.inf
-        return Piecewise(one.t[:-1], one.value[:-1], period_s)
+        t_s, end_s = one.t[:-1], float(one.t[-1])
+        return Piecewise(t_s, one.value[:-1], end_s if len(t_s) > 1 else math.inf)
 
     def dealt(self, root: int, clients: Ints) -> tuple[Ints, Floats]:
         """The place of each client's trace, and where in it the client is at time 0 in seconds, (n,) each.

@@ -80,7 +80,9 @@ class ServerWork:
     name: str
     board: Board
     traces: Mapping[str, MergeTrace]
-    _known: dict[tuple[str, int], MergeCost] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[str, int], MergeCost] = field(
+        default_factory=dict, init=False, compare=False
+    )
 
     @property
     def dtype(self) -> str:
@@ -89,11 +91,7 @@ class ServerWork:
         return TRACED if TRACED in supported else supported[0]
 
     def price(self, exchange: str, uploads: int) -> MergeCost:
-        """What a merge of so many uploads costs; without any, nothing is merged.
-
-        Raises:
-            UserError: a number that timing needs is unknown.
-        """
+        """What a merge of so many uploads costs; a ``UserError`` if a number that timing needs is unknown."""
         key = exchange, uploads
         if uploads and key not in self._known:
             trace = self.traces[exchange]

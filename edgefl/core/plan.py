@@ -49,9 +49,8 @@ class Refusal:
     """An exchange that the device of a kind of client cannot do.
 
     Attributes:
-        needs_bytes: the peak.
         has_bytes: the device's usable memory; None if unknown.
-        parts: the peak, by what occupies it.
+        parts: what it needs at the peak, by what occupies it.
         reason: why; empty if memory is too small.
     """
 
@@ -102,7 +101,6 @@ class Plan:
 
     Attributes:
         prices: by exchange, in the method's order.
-        fleet: where clients come from: jitter, availability, speed and failures.
         refusals: by the kinds of clients that do not take part.
         assumed: what is assumed, as sentences; those on devices and links are ``Assumption``.
         server_work: the server's device and its work; None where its work is free.

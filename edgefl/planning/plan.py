@@ -467,7 +467,7 @@ def merge_bounds(draft: Draft, learning: Learning, server: ServerWork) -> dict[s
     pricer = Pricer(server.name, server.board, server.dtype)
     if pricer.corners is None:
         return {}
-    works = (replace(server, board=end.device, _known={}) for end in pricer.corners)
+    works = (replace(server, board=end.device) for end in pricer.corners)
     cheap, costly = (merge_costs(draft, learning, work) for work in works)
     found = {}
     for name, low in cheap.items():

@@ -213,8 +213,7 @@ class Board(Strict):
     def refusal(self, work: Work, dtype: str) -> str:
         """Why the device cannot do the work at all, whatever its size; empty if it can."""
         supports = self.training.supports if self.training else "everything"
-        is_modelled = dtype != "int8" or supports != "everything"
-        if supports == "everything" and is_modelled:
+        if supports == "everything" and dtype != "int8":
             return ""
         products = [kernel for kernel, _ in work if kernel.kind != ELEMENTWISE]
         gradients = [kernel for kernel in products if kernel.role in {GRAD_INPUT, GRAD_WEIGHT}]
@@ -222,10 +221,10 @@ class Board(Strict):
         is_one_layer = len({kernel.part for kernel in gradients}) == 1 and not is_deep
         if not gradients or (supports != "nothing" and is_one_layer):
             return ""
-        if not is_modelled:
+        if self.training is None or supports == "everything":
             return "int8 training is modelled for the last layer only: choose another number type"
-        source = self.training.source if self.training else ""
-        return f"it trains {'only the last layer' if supports == 'last layer' else supports}: {source}"
+        what = "only the last layer" if supports == "last layer" else supports
+        return f"it trains {what}: {self.training.source}"
 
     @abstractmethod
     def dtypes(self, *, inference: bool = False) -> tuple[str, ...]:
