@@ -130,9 +130,6 @@ class Work:
     def of(cls, kernels: Iterable[Kernel]) -> "Work":
         return cls(Counter(kernels))
 
-    def __add__(self, other: "Work") -> "Work":
-        return Work(Counter(self.kernels) + Counter(other.kernels))
-
     def __iter__(self) -> Iterator[tuple[Kernel, int]]:
         return iter(self.kernels.items())
 

@@ -11,7 +11,7 @@ read back needs no file.
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Literal, NotRequired, Self, TypeAlias
 
 import numpy as np
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
@@ -43,14 +43,11 @@ _Rate = Annotated[_Number, Field(le=_MOST_BPS)]
 _MILLISECONDS = TypeAdapter(list[Annotated[int, Field(ge=0, le=1000 * int(_MOST_S))]])
 
 
-class _Rates(TypedDict):
+class _RateRow(TypedDict):
     seconds: _Number
     down: _Rate
     up: _Rate
-
-
-class _RateRow(_Rates, total=False):
-    latency: Annotated[_Number, Field(le=3600)]
+    latency: NotRequired[Annotated[_Number, Field(le=3600)]]
 
 
 # Shorter pieces are mistakes, and would take for ever to go through; 1% for the rounding of written decimals.

@@ -4,6 +4,7 @@ All of a merge's products run at the device's rate for fp32, also where the meth
 are those of the tensors' own types.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -53,11 +54,11 @@ class MergeTrace:
     peaks: Sequence[int]
 
     def work(self, uploads: int) -> Work:
-        found = Work({kernel: max(through(counts, uploads), 0) for kernel, counts in self.counts})
+        found = Counter({kernel: max(through(counts, uploads), 0) for kernel, counts in self.counts})
         for each in self.growing:
             sides = [through(side, uploads) for side in zip(*(one[4:] for one in each), strict=True)]
-            found += Work({Kernel(*each[0][:4], *sides): 1})
-        return found
+            found[Kernel(*each[0][:4], *sides)] += 1
+        return Work(+found)
 
     def peak_bytes(self, uploads: int) -> int:
         """The memory at the worst moment.
@@ -80,9 +81,7 @@ class ServerWork:
     name: str
     board: Board
     traces: Mapping[str, MergeTrace]
-    _known: dict[tuple[str, int], MergeCost] = field(
-        default_factory=dict, init=False, compare=False
-    )
+    _known: dict[tuple[str, int], MergeCost] = field(default_factory=dict, init=False, compare=False)
 
     @property
     def dtype(self) -> str:

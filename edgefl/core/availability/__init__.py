@@ -55,8 +55,6 @@ class Timetable(ABC):
 
 
 class Availability(Component):
-    """What every model has."""
-
     @abstractmethod
     def timetable(self, clients: Clients, root: int) -> Timetable:
         """The timetable of a run's clients, from the run's seed."""

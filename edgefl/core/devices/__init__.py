@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Any, Literal, NamedTuple
@@ -261,7 +261,7 @@ class Board(Strict):
 
     def reads(self, number: str, dtype: str, *, inference: bool = False) -> bool:
         """Whether timing reads a number, given by its dotted name."""
-        return _within(number, self.areas(dtype, inference=inference))
+        return any(f"{number}.".startswith(f"{area}.") for area in self.areas(dtype, inference=inference))
 
     def known(self, name: str, dtype: str, *, inference: bool = False) -> dict[str, float]:
         """The numbers that timing reads, by their dotted names.
@@ -273,17 +273,13 @@ class Board(Strict):
         if dtype not in supported:
             hint = f"it has {', '.join(supported)}"
             raise UserError(f"device {name!r} has no figure for {dtype}", where=name, hint=hint)
-        areas = self.areas(dtype, inference=inference)
-        numbers = {key: number for key, number in sourced(self) if _within(key, areas)}
+        every = sourced(self)
+        numbers = {key: number for key, number in every if self.reads(key, dtype, inference=inference)}
         if missing := [key for key, number in numbers.items() if number.value is None]:
             what = f"device {name!r} cannot be priced: no value for {', '.join(missing)}"
             hint = f"add it to a device like it: edgefl new device NAME --like {name}"
             raise UserError(what, where=name, hint=hint)
         return {key: float(number.known) for key, number in numbers.items()}
-
-
-def _within(key: str, areas: Iterable[str]) -> bool:
-    return any(f"{key}.".startswith(f"{area}.") for area in areas)
 
 
 AnyBoard: Any = Annotated[Board, OfKind("boards", "roofline", "kind")]

@@ -22,8 +22,6 @@ Each: TypeAlias = Callable[..., Tensors]
 
 
 class Optimizer(Component):
-    """What every optimizer has."""
-
     lr: Positive = Field(description="the learning rate at first; see schedule")
     weight_decay: NonNegative = Field(default=0.0, description="the pull of every weight towards 0")
     clip_norm: float | None = Field(
