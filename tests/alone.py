@@ -4,12 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from edgefl.core.corners import Interval
+from edgefl.core.corners import Interval, known
 from edgefl.core.cost import Cost
 from edgefl.core.devices import Bounds
 from edgefl.core.link import Link
 from edgefl.core.price import ENERGIES, Demand, above_idle_between
-from edgefl.core.totals import known
 from edgefl.planning.repricing import Pricer
 
 

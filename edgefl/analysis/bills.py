@@ -20,9 +20,9 @@ from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import HOUR_S
 from edgefl.core.corners import Interval, at_corners, has_interval, together
 from edgefl.core.documents import OPTIONAL
+from edgefl.core.event import EnergyTotal
 from edgefl.core.piecewise import Piecewise
 from edgefl.core.scenario import Tariffs
-from edgefl.core.totals import EnergyTotal
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
 from edgefl.planning.carbon import Carbon

@@ -73,6 +73,20 @@ def joules(rows: Any) -> np.ndarray:
     return total
 
 
+class EnergyTotal(NamedTuple):
+    """A sum over clients, and how many clients it covers.
+
+    Attributes:
+        joules: of the clients whose energy is known in full; None where there are none.
+        energy_known: how many clients those are.
+        energy_clients: how many clients took part.
+    """
+
+    joules: float | None
+    energy_known: int
+    energy_clients: int
+
+
 TAIL = np.dtype([("client", np.int64), ("job", np.int64), ("t_s", np.float64), ("joules", np.float64)])
 """The tail of a client's radio that was open when the run ended.
 

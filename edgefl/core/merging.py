@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from edgefl.core.corners import known
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, Board
 from edgefl.core.price import Demand, in_dtype
-from edgefl.core.totals import known
 
 
 class MergeCost(NamedTuple):

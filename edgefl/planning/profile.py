@@ -23,7 +23,7 @@ from edgefl.compute.meta import LayerWork, by_layer
 from edgefl.compute.modules import forward_counts
 from edgefl.core import catalogue
 from edgefl.core.availability import DAY_S
-from edgefl.core.corners import Interval
+from edgefl.core.corners import Interval, known
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
 from edgefl.core.devices import TRACED, Board, DType
 from edgefl.core.drafts import Draft, placed
@@ -35,7 +35,6 @@ from edgefl.core.notes import note
 from edgefl.core.plan import Plan
 from edgefl.core.price import ENERGIES, Demand, above_idle_between, in_dtype, times
 from edgefl.core.scenario import LearningSpec, TaskSpec
-from edgefl.core.totals import known
 from edgefl.core.units import show_bytes
 from edgefl.core.users import Named
 from edgefl.data.batching import prepared
