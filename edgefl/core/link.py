@@ -24,7 +24,6 @@ from edgefl.core.yamls import RESOLVED
 
 # Bytes of TCP payload in a packet: 1500 of Ethernet less 40 of IPv4 and TCP headers.
 SEGMENT_BYTES = 1460
-_MATHIS = 1.22
 
 Share = Annotated[float, Field(ge=0, lt=1), Costs.MORE]
 RoundTrips = Annotated[int, Field(ge=0), Costs.MORE]
@@ -179,4 +178,4 @@ def mathis_bps(latency_s: float | Floats, loss: float) -> Floats:
     algorithm", equation 3 with the constant for delayed acknowledgements left out.
     """
     with np.errstate(over="ignore", divide="ignore"):
-        return _MATHIS * 8 * SEGMENT_BYTES / np.asarray(latency_s * np.sqrt(loss), dtype=np.float64)
+        return 1.22 * 8 * SEGMENT_BYTES / np.asarray(latency_s * np.sqrt(loss), dtype=np.float64)
