@@ -113,7 +113,7 @@ def ground_of(draft: Draft, access: DataAccess) -> Ground:
     if fleet.carbon is not None:
         given = Carbon.model_validate(fleet.carbon, context=RESOLVED)
         categories = {name: device.category for name, device in devices.items()}
-        carbon = completed(given, fleet.links, categories, fleet.availability.start_h())
+        carbon = completed(given, fleet.links, categories, fleet.availability.params.get("start", 0.0))
         fleet = with_carbon(fleet, carbon)
         notes += carbon_notes(carbon)
     return Ground(fleet, devices, tuple(notes), server)

@@ -39,7 +39,5 @@ class Optimizer(Component):
     def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
         """Updates the weights ``values`` and the lists of the state in place, and returns the new state.
 
-        Args:
-            gradients: already clipped; not to be written to.
-            lr: this round's rate.
+        Gradients are clipped already, and not to be written to; ``lr`` is this round's rate.
         """
