@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
@@ -78,15 +78,13 @@ class Kernel(NamedTuple):
     filtering: int = 0
 
     @classmethod
-    def multiplying(
-        cls, op: str, product: Product, moved: int, role: str = FORWARD, part: str = ""
-    ) -> "Kernel":
+    def multiplying(cls, op: str, product: Product, moved: int, role: str = FORWARD, part: str = "") -> Self:
         """The kernel of matrix products that move ``moved`` bytes."""
         m, n, k, groups, kind = product
         return cls(op, kind, role, part, m, n, k, groups, product.flops, moved)
 
     @classmethod
-    def moving(cls, op: str, moved: int, role: str = FORWARD) -> "Kernel":
+    def moving(cls, op: str, moved: int, role: str = FORWARD) -> Self:
         """An elementwise kernel, whose cost is the bytes it moves."""
         return cls(op, ELEMENTWISE, role, "", 0, 0, 0, 1, 0, moved)
 

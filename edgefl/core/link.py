@@ -130,12 +130,11 @@ class Link(Strict):
 
     @property
     def down_bps(self) -> float:
-        """Bits a second to the client, as far as TCP reaches under the link's losses."""
+        """Bits a second, as far as TCP reaches under the link's losses."""
         return self._reached(self.down.known)
 
     @property
     def up_bps(self) -> float:
-        """Bits a second from the client, as far as TCP reaches under the link's losses."""
         return self._reached(self.up.known)
 
     def _reached(self, rate_bps: float) -> float:

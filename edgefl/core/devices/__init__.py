@@ -232,11 +232,7 @@ class Board(Strict):
 
     @abstractmethod
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> KernelClock:
-        """A clock for work in one number type.
-
-        Raises:
-            UserError: a number that timing needs is unknown, or the device does not support the type.
-        """
+        """A clock for work in a number type; a ``UserError`` if that is not supported, see ``known``."""
 
     @abstractmethod
     def launch(self, *, inference: bool = False) -> Sourced[float]:
@@ -264,11 +260,7 @@ class Board(Strict):
         return any(f"{number}.".startswith(f"{area}.") for area in self.areas(dtype, inference=inference))
 
     def known(self, name: str, dtype: str, *, inference: bool = False) -> dict[str, float]:
-        """The numbers that timing reads, by their dotted names.
-
-        Raises:
-            UserError: the device does not support the type, or a number is unknown.
-        """
+        """The numbers that timing reads, by dotted name; a ``UserError`` if one, or the type, is unknown."""
         supported = self.dtypes(inference=inference)
         if dtype not in supported:
             hint = f"it has {', '.join(supported)}"
