@@ -20,9 +20,6 @@ Zones: TypeAlias = Annotated[
     tuple[float, ...], Field(min_length=1, description="hours ahead of UTC; each client has one of them")
 ]
 Start: TypeAlias = Annotated[float, Field(ge=0, lt=24, description="hour in UTC at which the run begins")]
-Highest: TypeAlias = Annotated[
-    float, Field(gt=0, le=1, description="share of time of the client that is there most")
-]
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -195,13 +192,23 @@ class OnOff(Timetable):
         return there, (self._leaves if there else self._comes).nearest_of(client, t_s, 1)
 
 
-def at_share(root: int, share: Floats, correlation_s: float) -> OnOff:
-    """Clients that are each available for a share of the time, (clients,), from 0 to 1.
+class ByShare(Availability):
+    """Each client is available for a share of the time of its own.
 
-    A client is drawn anew at the events of a Poisson process of mean interval ``correlation_s``: the
-    correlation of its state with itself falls as exp(-t / ``correlation_s``).
+    Its state is drawn anew at the events of a Poisson process, and its correlation with itself falls as
+    exp(-t / ``correlation``).
     """
-    return OnOff(root, comes=share / correlation_s, leaves=(1 - share) / correlation_s)
+
+    highest: float = Field(1.0, gt=0, le=1, description="share of time of the client that is there most")
+    correlation: Duration = Field(HOUR_S, description="mean time until a state is drawn anew")
+
+    @abstractmethod
+    def relative(self, clients: Clients, root: int) -> Floats:
+        """Each client's share over the highest, (clients,)."""
+
+    def timetable(self, clients: Clients, root: int) -> OnOff:
+        share = self.highest * self.relative(clients, root)
+        return OnOff(root, comes=share / self.correlation, leaves=(1 - share) / self.correlation)
 
 
 def relative_lognormal(root: int, clients: int, sigma: float) -> Floats:

@@ -7,16 +7,16 @@ every round; here, in continuous time, at the events of a Poisson process, once 
 import numpy as np
 from pydantic import Field
 
-from edgefl.core.availability import HOUR_S, Availability, Duration, Highest, OnOff, at_share
+from edgefl.core.arrays import Floats
+from edgefl.core.availability import ByShare
 from edgefl.core.clients import Clients
 
 
-class Params(Availability):
+class Params(ByShare):
     power: float = Field(1.0, description="positive: more data, more often; negative: less data, more often")
-    highest: Highest = 1.0
-    correlation: Duration = Field(HOUR_S, description="mean time until a state is drawn anew")
 
-    def timetable(self, clients: Clients, root: int) -> OnOff:
+    def relative(self, clients: Clients, root: int) -> Floats:  # noqa: ARG002
         samples = np.maximum(clients.samples, 1)
         most = samples.max() if self.power > 0 else samples.min()
-        return at_share(root, self.highest * (samples / most) ** self.power, self.correlation)
+        shares: Floats = (samples / most) ** self.power
+        return shares

@@ -155,11 +155,6 @@ class Throttling(Strict):
     to: Annotated[Sourced[Slowest], NEEDED]
     recovery: Annotated[Sourced[Recovery], NEEDED]
 
-    @property
-    def numbers(self) -> tuple[float, ...]:
-        """The four, in seconds and as a share."""
-        return self.after.known, self.over.known, self.to.known, self.recovery.known
-
 
 class Training(Strict):
     """How much of a model the device can train.

@@ -56,7 +56,9 @@ class Params(Speed):
         given = self.onset, self.fall, self.floor, self.recovery
         if device is None and given == (None,) * 4:
             return None
-        own = _DEFAULTS if device is None else device.numbers
+        own = _DEFAULTS
+        if device is not None:
+            own = device.after.known, device.over.known, device.to.known, device.recovery.known
         return tuple(mine if one is None else one for one, mine in zip(given, own, strict=True))
 
 
