@@ -120,8 +120,6 @@ def _pairs(key: Callable[[Any], Any]) -> tuple[PlainValidator, PlainSerializer]:
 
 @dataclass(frozen=True)
 class Work:
-    """A multiset of kernels."""
-
     kernels: Annotated[Mapping[Kernel, int], *_pairs(Kernel._make)] = field(default_factory=dict)
 
     @classmethod

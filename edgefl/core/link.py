@@ -142,13 +142,11 @@ class Link(Strict):
 
     @property
     def followed(self) -> LinkTrace:
-        """The trace of a link that has one."""
         if self.trace is None:
             raise AssertionError("the link has no trace")
         return self.trace
 
     def rates(self, which: int, way: Way) -> Rates:
-        """The rates of one of the link's traces."""
         trace = self.followed
         bps, latency = trace.pieces(which, way), Piecewise(np.zeros(1), np.array([self.latency.known]))
         if "latency" in trace.gives:

@@ -13,7 +13,6 @@ class Params(Optimizer):
     eps: Positive = Field(1e-8, description="added to the root of the second moment")
 
     def state(self, zeros: Callable[[], Tensors]) -> State:
-        """Both moments, and how many steps they are of."""
         return {"mean": zeros(), "square": zeros(), "steps": 0}
 
     def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:

@@ -28,8 +28,6 @@ class Params(Speed):
 
 @dataclass
 class Load(SpeedCurve):
-    """Slower while loaded, by a factor."""
-
     loaded: OnOff
     factor: float
 
