@@ -103,13 +103,12 @@ class Poisson:
         window = np.floor(t_s[left] / self._window_s[clients[left]]).astype(np.int64)
         nearer = np.minimum if way > 0 else np.maximum
         while len(left):
-            best = np.full(len(left), way * np.inf)
             for rows, times in self._events(clients[left], window):
                 mine = (times > t_s[left[rows]]) == (way > 0)
-                best[rows[mine]] = nearer(best[rows[mine]], times[mine])
-            done = np.isfinite(best)
-            found[left[done]] = best[done]
-            left, window = left[~done], window[~done] + way
+                whose = left[rows[mine]]
+                found[whose] = nearer(found[whose], times[mine])
+            again = np.isinf(found[left])
+            left, window = left[again], window[again] + way
         return found
 
     def nearest_of(self, client: int, t_s: float, way: int) -> float:
