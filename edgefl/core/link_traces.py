@@ -52,7 +52,6 @@ class _RateRow(TypedDict):
 
 # Shorter pieces are mistakes, and would take for ever to go through; 1% for the rounding of written decimals.
 _APART_S, _ROUNDED = 0.001, 0.99
-_LEAST_HELD_BPS = 1.0
 
 
 @lru_cache(maxsize=1024)
@@ -83,7 +82,7 @@ def check_rates(rates: Piecewise, way: str, *, held: bool) -> None:
     """Refuses, by a ``RowError``, rates in bit/s under which a transfer or the trace itself never ends."""
     last = len(rates.t) - 1
     if held:
-        if rates.value[last] < _LEAST_HELD_BPS:
+        if rates.value[last] < 1:
             what = f"the last {way} rate must be at least 1 bit/s with 'end: hold': it never ends"
             raise RowError(what, last)
     elif not last:

@@ -38,7 +38,7 @@ class Prices:
     every: int
     everyone: bool
     stateful: bool
-    demand: Demand
+    demand: Demand = field(default_factory=Demand)
     corners: tuple[Demand, Demand] | None = None
     traces: tuple[Trace, ...] = ()
     taken: tuple[Steps, ...] = ()

@@ -316,7 +316,8 @@ def profile(
     tables = defaultdict[str, list[Row]](list)
     for index, model in product(range(len(found.plan.prices)), range(len(found.models))):
         method, net, work = learning.methods[model], learning.nets[model], found.exchange(index, model)
-        steps, trace = found.works[index].taken[model], found.works[index].traces[model]
+        prices = found.works[index].prices
+        steps, trace = prices.taken[model], prices.traces[model]
         layered = by_layer(method, method.exchanges[index], net, steps, trace) if options.layers else None
         own = found.tables(index, model, layered)
         if rounds_per_day and work["at"] == "round":

@@ -6,14 +6,15 @@ See ``edgefl.core.price`` for what is assumed.
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from edgefl.core.clients import Clients
 from edgefl.core.corners import corners
-from edgefl.core.cost import Cost, Steps, Trace, Work
+from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import TRACED, Board, Bounds
 from edgefl.core.link import Link
 from edgefl.core.plan import Plan, Prices
@@ -95,18 +96,9 @@ def pricers_of(devices: Mapping[str, Board]) -> Pricers:
 
 
 class TracedExchange(NamedTuple):
-    """An exchange's work for each kind of client, before any price.
+    """An exchange's work, whose prices have no demand yet, or another; ``costs`` are by kind of client."""
 
-    Attributes:
-        about: the fields of ``Prices`` that say when it is and who takes part.
-        traces: for each model.
-        taken: by kind: for each phase, how many steps of each batch size.
-        costs: by kind.
-    """
-
-    about: Mapping[str, Any]
-    traces: tuple[Trace, ...]
-    taken: Sequence[Steps]
+    prices: Prices
     costs: Sequence[Cost]
 
 
@@ -138,18 +130,15 @@ class Repricer:
         return tuple(priced(work, self._kinds, links, pricer, without) for work, without in works)
 
 
-_ABOUT = ("exchange", "at", "every", "everyone", "stateful")
-
-
 def _recorded(prices: Prices, kinds: Clients) -> TracedExchange:
     """An exchange's work, from its traces."""
-    about, known, costs = {name: getattr(prices, name) for name in _ABOUT}, dict[str, Cost](), list[Cost]()
+    known, costs = dict[str, Cost](), list[Cost]()
     for model, steps in zip(kinds.model.tolist(), prices.taken, strict=True):
         key = repr((model, steps))
         if key not in known:
             known[key] = prices.traces[model].cost(steps)
         costs.append(known[key])
-    return TracedExchange(about, prices.traces, prices.taken, costs)
+    return TracedExchange(prices, costs)
 
 
 def priced(
@@ -165,7 +154,7 @@ def priced(
         UserError: a number that pricing needs is unknown for a device.
     """
     places = []
-    rows = zip(rows_of(kinds), work.taken, work.costs, strict=True)
+    rows = zip(rows_of(kinds), work.prices.taken, work.costs, strict=True)
     for kind, ((device, link, dtype), taken, cost) in enumerate(rows):
         if kind in left_out:
             asked = [Demand.of(cost, Bounds(math.nan), links[link])]
@@ -181,7 +170,7 @@ def priced(
         ends.append(Demand(*(np.array(column, dtype=kind) for column, kind in columns)))
     here, *corners = ends
     cornered = (corners[0], corners[1]) if corners else None
-    return Prices(**work.about, demand=here, corners=cornered, traces=work.traces, taken=tuple(work.taken))
+    return replace(work.prices, demand=here, corners=cornered)
 
 
 def rows_of(kinds: Clients) -> Iterator[tuple[str, str, str]]:

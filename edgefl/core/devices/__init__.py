@@ -210,8 +210,8 @@ class Board(Strict):
         supports = self.training.supports if self.training else "everything"
         if supports == "everything" and dtype != "int8":
             return ""
-        products = [kernel for kernel, _ in work if kernel.kind != ELEMENTWISE]
-        gradients = [kernel for kernel in products if kernel.role in {GRAD_INPUT, GRAD_WEIGHT}]
+        roles = GRAD_INPUT, GRAD_WEIGHT
+        gradients = [kernel for kernel, _ in work if kernel.kind != ELEMENTWISE and kernel.role in roles]
         is_deep = any(kernel.role == GRAD_INPUT or kernel.op == "convolution" for kernel in gradients)
         is_one_layer = len({kernel.part for kernel in gradients}) == 1 and not is_deep
         if not gradients or (supports != "nothing" and is_one_layer):
