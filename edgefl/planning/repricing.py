@@ -166,8 +166,8 @@ def priced(
     for end in range(max(map(len, places), default=1)):
         # A kind without corners is at its only price there.
         demands = [demands[end % len(demands)] for demands in places]
-        columns = zip(zip(*demands, strict=True), COLUMNS.values(), strict=True)
-        ends.append(Demand(*(np.array(column, dtype=kind) for column, kind in columns)))
+        columns = ([getattr(one, name) for one in demands] for name in COLUMNS)
+        ends.append(Demand(*map(np.array, columns, COLUMNS.values())))
     here, *corners = ends
     cornered = (corners[0], corners[1]) if corners else None
     return replace(work.prices, demand=here, corners=cornered)
