@@ -74,12 +74,9 @@ def joules(rows: Any) -> np.ndarray:
 
 
 class EnergyTotal(NamedTuple):
-    """A sum over clients, and how many clients it covers.
+    """The joules of all clients whose energy is known in full, None where there are none.
 
-    Attributes:
-        joules: of the clients whose energy is known in full; None where there are none.
-        energy_known: how many clients those are.
-        energy_clients: how many clients took part.
+    ``energy_known`` is how many those are, ``energy_clients`` how many took part.
     """
 
     joules: float | None

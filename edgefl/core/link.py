@@ -57,12 +57,7 @@ class Radio(Strict):
 
 
 class Rates(NamedTuple):
-    """What a transfer in one direction meets.
-
-    Attributes:
-        bps: bits a second, as far as TCP reaches under the link's losses; 0 is an outage.
-        delay_s: the handshakes of a transfer that begins.
-    """
+    """Bits a second that TCP reaches in one direction, 0 in an outage, and handshakes of a transfer then."""
 
     bps: Piecewise
     delay_s: Piecewise

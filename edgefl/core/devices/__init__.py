@@ -58,9 +58,8 @@ class Bounds(NamedTuple):
 class KernelClock:
     """Times work on a device in one number type, kernel by kernel.
 
-    Attributes:
-        roofs: one kernel's seconds of arithmetic and of memory traffic.
-        launch_s, backward_s: what starting a kernel, and a backward pass, takes besides.
+    ``roofs`` are one kernel's seconds of arithmetic and of memory traffic; starting it takes ``launch_s``
+    besides, and a backward pass ``backward_s``.
     """
 
     roofs: Callable[[Kernel], tuple[float, float]]
