@@ -183,7 +183,7 @@ class Demand(NamedTuple):
 
 
 COLUMNS: Mapping[str, type] = {
-    name: np.int64 if kind is Counts else np.float64 for name, kind in Demand.__annotations__.items()
+    name: np.int64 if kind == Counts else np.float64 for name, kind in Demand.__annotations__.items()
 }
 """The columns of a ``Demand`` of many jobs, and their types."""
 
