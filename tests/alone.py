@@ -4,12 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from edgefl.core.corners import Interval
+from edgefl.core.corners import Interval, known
 from edgefl.core.cost import Cost
 from edgefl.core.devices import Bounds
 from edgefl.core.link import Link
 from edgefl.core.price import ENERGIES, Demand, above_idle_between
-from edgefl.core.totals import known
 from edgefl.planning.repricing import Pricer
 
 
@@ -50,7 +49,7 @@ class Price:
         return found | {"compute_j": above_idle_between(*(one.demand for one in ends))}
 
 
-def priced(pricer: Pricer, cost: Cost, link: Link, steps: int = 0) -> Price:
+def priced(pricer: Pricer, cost: Cost, link: Link) -> Price:
     """A job's price."""
-    here, *ends = (Price(one, pricer.time(cost)) for one in pricer.demands(cost, link, steps))
+    here, *ends = (Price(one, pricer.time(cost)) for one in pricer.demands(cost, link))
     return replace(here, corners=tuple(ends)) if ends else here

@@ -11,7 +11,7 @@ from edgefl.analysis.groups import SeedGroup
 from edgefl.analysis.history import History, Reached, Target, Waste
 from edgefl.analysis.summary import Accuracy, Summary
 from edgefl.core.corners import Interval
-from edgefl.core.totals import EnergyTotal
+from edgefl.core.event import EnergyTotal
 from edgefl.runs.dry import dry_run
 from edgefl.show.charts import Chart, PlotChoice, reached
 from edgefl.show.charts import chart_of as drawn

@@ -12,7 +12,7 @@ from small import SKEWED
 import edgefl
 from edgefl.analysis.history import Reached, Target, Waste
 from edgefl.analysis.summary import Accuracy, Summary
-from edgefl.core.totals import EnergyTotal
+from edgefl.core.event import EnergyTotal
 from edgefl.runs.dry import dry_run
 from edgefl.runs.results import Result
 from edgefl.show.compare import comparison

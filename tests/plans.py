@@ -15,7 +15,8 @@ from edgefl.core.devices.roofline import Roofline
 from edgefl.core.event import TAIL, ServerEvent
 from edgefl.core.fleet import Cell, Fleet, FleetMember
 from edgefl.core.link import Link
-from edgefl.core.plan import COLUMNS, Plan, Prices, Refusal
+from edgefl.core.plan import Plan, Prices, Refusal
+from edgefl.core.price import COLUMNS, Demand
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.scenario import Scenario
 from edgefl.core.yamls import RECORDED, RESOLVED
@@ -47,7 +48,12 @@ def prices(exchange, clients, *, at="round", every=1, everyone=False, stateful=F
         )
         for name, kind in COLUMNS.items()
     }
-    return Prices(exchange=exchange, at=at, every=every, everyone=everyone, stateful=stateful, **values)
+    return Prices(exchange, at, every, everyone, stateful, Demand(**values))
+
+
+def reasked(prices_: Prices, **columns) -> Prices:
+    """Prices of which some columns are others."""
+    return replace(prices_, demand=prices_.demand._replace(**columns))
 
 
 def in_cells(plan_, bps, size) -> Plan:
@@ -90,7 +96,7 @@ def plan(
     ``batteries`` and ``throttling``. ``dynamics`` are keys of the fleet: availability, on_leave, speed,
     failures.
     """
-    count = len(table[0].work_s)
+    count = len(table[0].demand.work_s)
     scenario = Scenario.model_validate(
         {
             "seed": seed,

@@ -20,9 +20,9 @@ from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import HOUR_S
 from edgefl.core.corners import Interval, at_corners, has_interval, together
 from edgefl.core.documents import OPTIONAL
+from edgefl.core.event import EnergyTotal
 from edgefl.core.piecewise import Piecewise
 from edgefl.core.scenario import Tariffs
-from edgefl.core.totals import EnergyTotal
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
 from edgefl.planning.carbon import Carbon
@@ -268,7 +268,7 @@ def regions_of(carbon: Carbon, clients: int, root: int) -> Ints:
     """The place of each client's region, (clients,), drawn by the shares from a stream of their own."""
     largest = max(region.share for region in carbon.regions.values())
     shares = np.array([region.share / largest for region in carbon.regions.values()])
-    uniform = draws.uniforms(draws.key(root, "region"), np.arange(clients), count=1)[0]
+    uniform = draws.uniforms(draws.derive(root, "region"), np.arange(clients), count=1)[0]
     ends = np.cumsum(shares)
     place: Ints = np.searchsorted(ends[:-1] / ends[-1], uniform, side="right").astype(np.int64)
     return place
@@ -288,7 +288,7 @@ def _charged(run: Run) -> tuple[list[tuple[Floats, Floats]], list[Floats]]:
     moved_s = np.where(jobs.transmit_s > 0, arrived_s, received_s)
     first_s = np.where(jobs.receive_s > 0, jobs.dispatched_s, worked_s)
     # A client's radio is the same in every exchange.
-    tail_s = run.prices[0].tail_s[jobs.kind]
+    tail_s = run.prices[0].demand.tail_s[jobs.kind]
 
     def tail(since_s: Floats, until_s: Floats) -> tuple[Floats, Floats]:
         # NaN cuts none short.

@@ -12,8 +12,8 @@ from edgefl.analysis.sums import MERGED, sums
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
+from edgefl.core.event import EnergyTotal
 from edgefl.core.steps import batch_sizes
-from edgefl.core.totals import EnergyTotal
 from edgefl.store.plans import read_traced
 
 _SQL = """

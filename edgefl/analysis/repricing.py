@@ -78,22 +78,22 @@ class Repriced:
     def __init__(
         self,
         jobs: Columns,
-        prices: Sequence[Prices],
-        others: Sequence[Prices],
+        demands: Sequence[Demand],
+        others: Sequence[Demand],
         *,
         blind: bool,
         shared: bool = False,
     ) -> None:
-        """Takes the run's own prices, and the others, by exchange; what nothing bounds is NaN.
+        """Takes the run's own demands, and the others, by exchange; what nothing bounds is NaN.
 
         Args:
             blind: whether the run is blind to time.
             shared: whether links are shared or change.
         """
         self._jobs, self._shared = jobs, shared
-        before, self._others = _by_kind(prices), _by_kind(others)
+        before, self._others = _joined(demands), _joined(others)
         # Of each job, the place of what its kind of client is asked for in its exchange.
-        self._place = jobs.exchange * len(prices[0].work_s) + jobs.kind
+        self._place = jobs.exchange * len(demands[0].work_s) + jobs.kind
         work = _factor(before.work_s, self._others.work_s)[self._place]
         down = jobs.receive_s, jobs.down_bytes, before.down_bytes, before.down_s, self._others.down_s
         up = jobs.transmit_s, jobs.up_bytes, before.up_bytes, before.up_s, self._others.up_s
@@ -151,7 +151,11 @@ class Repriced:
             times(busy_s[some], share) for busy_s, share in zip(self._busy_s, done, strict=True)
         )
         # A transfer under way has moved less than its share, since it began with handshakes.
-        demand, down, up = self._demand(some), self._jobs.down_bytes[some], self._jobs.up_bytes[some]
+        demand, down, up = (
+            self._others.taken(self._place[some]),
+            self._jobs.down_bytes[some],
+            self._jobs.up_bytes[some],
+        )
         received, sent = demand.moved(receive_s, transmit_s)
         down = np.where(done[0] < 1, self._so_far(down, done[0], received), down)
         up = np.where(done[2] < 1, self._so_far(up, done[2], sent), up)
@@ -164,7 +168,10 @@ class Repriced:
         """What each job took in the whole run, until its end on its own clock."""
         then_s, parts = self.seconds(), []
         for some in self._chunks():
-            demand, (receive_s, work_s, transmit_s) = self._demand(some), (one[some] for one in self._busy_s)
+            demand, (receive_s, work_s, transmit_s) = (
+                self._others.taken(self._place[some]),
+                (one[some] for one in self._busy_s),
+            )
             moved = self._jobs.down_bytes[some], self._jobs.up_bytes[some]
             charges = demand.charges((receive_s, work_s, transmit_s), moved, self._full_power_s[some])
             tails_j = self._tails_j(demand, some, t_s if then_s is None else then_s)
@@ -192,9 +199,6 @@ class Repriced:
         """The bytes that transfers under way have moved at most, given what they would have moved alone."""
         return np.minimum(moved_bytes * done if self._shared else moved_bytes, alone_bytes)
 
-    def _demand(self, some: slice) -> Demand:
-        return Demand._make(column[self._place[some]] for column in self._others)
-
     def _tails_j(self, demand: Demand, some: slice, until_s: float) -> tuple[Floats, Floats]:
         """The joules of some jobs' radios' tails: between their transfers, and after the last one.
 
@@ -214,15 +218,14 @@ class Repriced:
 
 def is_unbounded(prices: Prices) -> bool:
     """Whether some kind's work has no upper bound."""
-    costly = prices.corners[1].work_s if prices.corners else prices.work_s
-    return bool(np.any(np.isnan(costly) & ~np.isnan(prices.work_s)))
+    work_s = prices.demand.work_s
+    costly_s = prices.corners[1].work_s if prices.corners else work_s
+    return bool(np.any(np.isnan(costly_s) & ~np.isnan(work_s)))
 
 
-def _by_kind(prices: Sequence[Prices]) -> Demand:
+def _joined(demands: Sequence[Demand]) -> Demand:
     """What jobs of all kinds of clients ask for, those of one exchange after another's."""
-    return Demand._make(
-        map(np.concatenate, zip(*(one.demand(np.arange(len(one.work_s))) for one in prices), strict=True))
-    )
+    return Demand._make(map(np.concatenate, zip(*demands, strict=True)))
 
 
 def _factor(before: Floats | Ints, after: Floats | Ints) -> Floats:

@@ -12,6 +12,7 @@ from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.corners import Interval
 from edgefl.core.event import joules
 from edgefl.core.plan import Prices
+from edgefl.core.price import Demand
 from edgefl.store.plans import read_prices
 from edgefl.store.reader import Reader
 
@@ -143,14 +144,14 @@ class Run:
         """
         if not any(one.corners for one in self.prices):
             return ()
-        return tuple(
-            map(self.repriced_at, zip(*(one.corners or (one, one) for one in self.prices), strict=True))
-        )
+        corners = (one.corners or (one.demand, one.demand) for one in self.prices)
+        return tuple(map(self.repriced_at, zip(*corners, strict=True)))
 
     @cached_property
-    def repriced_at(self) -> Callable[[Sequence[Prices]], Repriced]:
+    def repriced_at(self) -> Callable[[Sequence[Demand]], Repriced]:
         """Its jobs at other prices, by exchange."""
-        return partial(Repriced, self.repriced, self.prices, blind=self.is_blind, shared=self.is_shared)
+        own = [one.demand for one in self.prices]
+        return partial(Repriced, self.repriced, own, blind=self.is_blind, shared=self.is_shared)
 
     @property
     def is_blind(self) -> bool:

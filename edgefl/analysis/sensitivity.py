@@ -110,7 +110,7 @@ class _Run:
         """The energies and the times on other numbers, by quantity; NaN for unknown ones."""
         devices = {name: records.get(name, one) for name, one in self._devices.items()}
         links = {name: records.get(f"link {name}", one) for name, one in self._links.items()}
-        found = self._repriced_at(self._repricer.prices(devices, links))
+        found = self._repriced_at([one.demand for one in self._repricer.prices(devices, links)])
         figures = {}
         for end, (t_s, version) in self._ends.items():
             seconds = found.seconds(version)

@@ -13,8 +13,7 @@ from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.availability import DAY_S
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
-from edgefl.core.event import ENDINGS, Kind, joules
-from edgefl.core.totals import EnergyTotal
+from edgefl.core.event import ENDINGS, EnergyTotal, Kind, joules
 
 # Places of jobs' endings among the four that there are.
 _ENDED = [str(kind) for kind in ENDINGS[1:]]

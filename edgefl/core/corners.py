@@ -5,6 +5,7 @@ within their intervals, one choice costs least and one costs most: every number 
 that costs less, or more. What is computed at these two corners bounds all else.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -12,7 +13,11 @@ from pydantic import BaseModel
 
 from edgefl.core.devices import Board
 from edgefl.core.sourced import Costs, Record, Sourced, changed, sourced
-from edgefl.core.totals import known
+
+
+def known(figure: float | None) -> float | None:
+    """A figure of an array, where NaN stands for an unknown one; None for that."""
+    return None if figure is None or math.isnan(figure) else float(figure)
 
 
 class Interval(NamedTuple):

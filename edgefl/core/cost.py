@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
@@ -78,15 +78,13 @@ class Kernel(NamedTuple):
     filtering: int = 0
 
     @classmethod
-    def multiplying(
-        cls, op: str, product: Product, moved: int, role: str = FORWARD, part: str = ""
-    ) -> "Kernel":
+    def multiplying(cls, op: str, product: Product, moved: int, role: str = FORWARD, part: str = "") -> Self:
         """The kernel of matrix products that move ``moved`` bytes."""
         m, n, k, groups, kind = product
         return cls(op, kind, role, part, m, n, k, groups, product.flops, moved)
 
     @classmethod
-    def moving(cls, op: str, moved: int, role: str = FORWARD) -> "Kernel":
+    def moving(cls, op: str, moved: int, role: str = FORWARD) -> Self:
         """An elementwise kernel, whose cost is the bytes it moves."""
         return cls(op, ELEMENTWISE, role, "", 0, 0, 0, 1, 0, moved)
 
@@ -122,16 +120,11 @@ def _pairs(key: Callable[[Any], Any]) -> tuple[PlainValidator, PlainSerializer]:
 
 @dataclass(frozen=True)
 class Work:
-    """A multiset of kernels."""
-
     kernels: Annotated[Mapping[Kernel, int], *_pairs(Kernel._make)] = field(default_factory=dict)
 
     @classmethod
     def of(cls, kernels: Iterable[Kernel]) -> "Work":
         return cls(Counter(kernels))
-
-    def __add__(self, other: "Work") -> "Work":
-        return Work(Counter(self.kernels) + Counter(other.kernels))
 
     def __iter__(self) -> Iterator[tuple[Kernel, int]]:
         return iter(self.kernels.items())
@@ -202,11 +195,9 @@ def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: 
 
 @dataclass(frozen=True)
 class PhaseTrace:
-    """One phase's work by batch size.
+    """One phase's work by batch size: of a step, and of making its batch where that is counted.
 
-    Attributes:
-        steps, batches: the kernels of one step, and of making its batch where they are counted.
-        trains: whether it trains on the client's own data what the method reports of.
+    ``trains`` is whether it trains on the client's own data what the method reports of.
     """
 
     name: str
@@ -275,11 +266,7 @@ def as_text(trace: Any) -> str:
 
 
 def of_text(kind: type[T], text: str) -> T:
-    """What ``as_text`` made a text of.
-
-    Raises:
-        ValueError: the text is something else.
-    """
+    """What ``as_text`` made a text of; a ``ValueError`` for any other."""
     try:
         return TypeAdapter(kind).validate_json(zlib.decompress(base64.b85decode(text)))
     except (zlib.error, ValueError, TypeError) as error:

@@ -1,17 +1,18 @@
-"""Random numbers for many clients at once, each a hash of what it is drawn for.
+"""Random numbers: seeds of generators, and draws for many clients at once.
 
-A draw depends on the run's seed, its purpose, the client and a count, and on nothing else: not on who else is
-drawn for, nor on what was drawn before. The hash is SplitMix64's output function (Steele, Lea and Flood 2014,
-Section 3).
+Each is a hash of what it is drawn for: of the run's seed, the purpose, the client and a count, and of nothing
+else. So it does not depend on who else is drawn for, nor on what was drawn before; no two share a stream, and
+adding a client, a round or a purpose changes no other. The hash of draws is SplitMix64's output function
+(Steele, Lea and Flood 2014, Section 3).
 """
 
+import hashlib
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from edgefl.core import seeds
-from edgefl.core.arrays import Floats
+from edgefl.core.arrays import Floats, Ints
 
 Word: TypeAlias = Any
 """64 bits: an int, or NumPy's unsigned ones."""
@@ -36,15 +37,25 @@ def _between(word: Word) -> Any:
     return ((word >> 12) + 0.5) * 2.0**-52
 
 
-def key(root: int, purpose: str, exchange: str = "") -> int:
-    """The stream of a purpose, for ``uniforms``; see ``edgefl.core.seeds.derive``."""
-    return seeds.derive(root, purpose, exchange=exchange)
+def derive(root: int, purpose: str, *, client: int = -1, exchange: str = "", nth: int = 0) -> int:
+    """A seed in [0, 2**63) for one purpose, or a stream for ``uniforms``.
+
+    ``root`` is the scenario's seed, ``client`` -1 and ``exchange`` empty for none; ``nth`` counts within the
+    others: that client's n-th job, a round, an epoch.
+    """
+    text = "\x1f".join((str(root), purpose, str(client), exchange, str(nth)))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1
+
+
+def generator(root: int, purpose: str, *, client: int = -1, nth: int = 0) -> np.random.Generator:
+    """NumPy's generator on the seed that ``derive`` gives for the same arguments."""
+    return np.random.default_rng(derive(root, purpose, client=client, nth=nth))
 
 
 def uniforms(stream: int, clients: ArrayLike, nth: ArrayLike = 0, *, count: int = 2) -> Floats:
     """Independent draws from (0, 1), ``count`` for each client: (count, n).
 
-    ``stream`` is what ``key`` returned, ``clients`` are numbers (n,), ``nth`` is a count for each of them,
+    ``stream`` is what ``derive`` returned, ``clients`` are numbers (n,), ``nth`` is a count for each of them,
     such as the number of a job or of a day, or one for all.
     """
     places, counts = (np.atleast_1d(np.asarray(one)).astype(np.uint64) for one in (clients, nth))
@@ -66,7 +77,7 @@ def normals(uniform: Floats) -> Floats:
     return radius * angle
 
 
-def sample(uniform: Floats, weights: Floats, count: int) -> NDArray[np.int64]:
+def sample(uniform: Floats, weights: Floats, count: int) -> Ints:
     """The places of ``count`` items drawn one after another without replacement, in that order, (count,).
 
     An item's chance is its share of the weight of those that are left; items of weight 0 come last, each as
@@ -88,7 +99,7 @@ def sample(uniform: Floats, weights: Floats, count: int) -> NDArray[np.int64]:
     return np.concatenate([first, rest[_smallest(clocks[rest], count - len(first))]])
 
 
-def _smallest(values: Floats, count: int) -> NDArray[np.int64]:
+def _smallest(values: Floats, count: int) -> Ints:
     """The places of the ``count`` smallest values, ascending."""
     places = np.argpartition(values, count)[:count] if count < len(values) else np.arange(len(values))
     return places[np.argsort(values[places])]

@@ -73,6 +73,17 @@ def joules(rows: Any) -> np.ndarray:
     return total
 
 
+class EnergyTotal(NamedTuple):
+    """The joules of all clients whose energy is known in full, None where there are none.
+
+    ``energy_known`` is how many those are, ``energy_clients`` how many took part.
+    """
+
+    joules: float | None
+    energy_known: int
+    energy_clients: int
+
+
 TAIL = np.dtype([("client", np.int64), ("job", np.int64), ("t_s", np.float64), ("joules", np.float64)])
 """The tail of a client's radio that was open when the run ended.
 
@@ -107,11 +118,9 @@ class TrainingJob:
     """One client's work in one exchange.
 
     Attributes:
-        id: counted from 0 over the run.
         version: the server version whose payload it received.
         round: from 0; -1 before the first, the number of rounds after the last.
         nth: this client's n-th job in this exchange, from 0.
-        seed: for everything random in its work.
         steps: optimizer steps over all its phases.
     """
 

@@ -21,8 +21,6 @@ from edgefl.core.users import Users
 from edgefl.core.validation import item_at
 
 AnySampler = Annotated[SerializeAsAny[Sampler], OfKind("samplers")]
-AnyAvailability = Annotated[SerializeAsAny[Availability], OfKind("availability")]
-AnySpeed = Annotated[SerializeAsAny[Speed], OfKind("speed")]
 
 
 class FleetMember(Strict):
@@ -109,9 +107,9 @@ class Fleet(Strict):
     link: Annotated[str | None, unless(None)] = None
     slowdown: AnySampler = Fixed()
     jitter: AnySampler = Fixed()
-    availability: Annotated[AnyAvailability, unless(Always())] = Always()
+    availability: Annotated[SerializeAsAny[Availability], OfKind("availability"), unless(Always())] = Always()
     on_leave: Annotated[Literal["lose", "pause", "finish", "check-at-end"], unless("lose")] = "lose"
-    speed: Annotated[tuple[AnySpeed, ...], unless(())] = ()
+    speed: Annotated[tuple[Annotated[SerializeAsAny[Speed], OfKind("speed")], ...], unless(())] = ()
     failures: Annotated[Failures, unless(Failures())] = Failures()
     carbon: Annotated[dict[str, Any] | None, unless(None)] = None
     notes: str = ""

@@ -24,7 +24,6 @@ from edgefl.core.yamls import RESOLVED
 
 # Bytes of TCP payload in a packet: 1500 of Ethernet less 40 of IPv4 and TCP headers.
 SEGMENT_BYTES = 1460
-_MATHIS = 1.22
 
 Share = Annotated[float, Field(ge=0, lt=1), Costs.MORE]
 RoundTrips = Annotated[int, Field(ge=0), Costs.MORE]
@@ -58,12 +57,7 @@ class Radio(Strict):
 
 
 class Rates(NamedTuple):
-    """What a transfer in one direction meets.
-
-    Attributes:
-        bps: bits a second, as far as TCP reaches under the link's losses; 0 is an outage.
-        delay_s: the handshakes of a transfer that begins.
-    """
+    """Bits a second that TCP reaches in one direction, 0 in an outage, and handshakes of a transfer then."""
 
     bps: Piecewise
     delay_s: Piecewise
@@ -131,12 +125,11 @@ class Link(Strict):
 
     @property
     def down_bps(self) -> float:
-        """Bits a second to the client, as far as TCP reaches under the link's losses."""
+        """Bits a second, as far as TCP reaches under the link's losses."""
         return self._reached(self.down.known)
 
     @property
     def up_bps(self) -> float:
-        """Bits a second from the client, as far as TCP reaches under the link's losses."""
         return self._reached(self.up.known)
 
     def _reached(self, rate_bps: float) -> float:
@@ -144,13 +137,11 @@ class Link(Strict):
 
     @property
     def followed(self) -> LinkTrace:
-        """The trace of a link that has one."""
         if self.trace is None:
             raise AssertionError("the link has no trace")
         return self.trace
 
     def rates(self, which: int, way: Way) -> Rates:
-        """The rates of one of the link's traces."""
         trace = self.followed
         bps, latency = trace.pieces(which, way), Piecewise(np.zeros(1), np.array([self.latency.known]))
         if "latency" in trace.gives:
@@ -179,4 +170,4 @@ def mathis_bps(latency_s: float | Floats, loss: float) -> Floats:
     algorithm", equation 3 with the constant for delayed acknowledgements left out.
     """
     with np.errstate(over="ignore", divide="ignore"):
-        return _MATHIS * 8 * SEGMENT_BYTES / np.asarray(latency_s * np.sqrt(loss), dtype=np.float64)
+        return 1.22 * 8 * SEGMENT_BYTES / np.asarray(latency_s * np.sqrt(loss), dtype=np.float64)

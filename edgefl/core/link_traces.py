@@ -11,7 +11,7 @@ read back needs no file.
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Literal, NotRequired, Self, TypeAlias
 
 import numpy as np
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from edgefl.core import units
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.csv_rows import RowError, file_rows, read_csv
-from edgefl.core.draws import key, uniforms
+from edgefl.core.draws import derive, uniforms
 from edgefl.core.errors import short
 from edgefl.core.params import Strict, unless
 from edgefl.core.piecewise import Piecewise
@@ -43,28 +43,20 @@ _Rate = Annotated[_Number, Field(le=_MOST_BPS)]
 _MILLISECONDS = TypeAdapter(list[Annotated[int, Field(ge=0, le=1000 * int(_MOST_S))]])
 
 
-class _Rates(TypedDict):
+class _RateRow(TypedDict):
     seconds: _Number
     down: _Rate
     up: _Rate
-
-
-class _RateRow(_Rates, total=False):
-    latency: Annotated[_Number, Field(le=3600)]
+    latency: NotRequired[Annotated[_Number, Field(le=3600)]]
 
 
 # Shorter pieces are mistakes, and would take for ever to go through; 1% for the rounding of written decimals.
 _APART_S, _ROUNDED = 0.001, 0.99
-_LEAST_HELD_BPS = 1.0
 
 
 @lru_cache(maxsize=1024)
 def series(text: str) -> Piecewise:
-    """The rows that ``written`` wrote, or a user.
-
-    Raises:
-        RowError: they are not "seconds,value seconds,value ...", or see ``_check_times``.
-    """
+    """The rows that ``written`` wrote, or a user; a ``RowError`` if they are wrong."""
     try:
         t_s, value = np.array([row.split(",") for row in text.split()], dtype=np.float64).reshape(-1, 2).T
     except ValueError:
@@ -90,7 +82,7 @@ def check_rates(rates: Piecewise, way: str, *, held: bool) -> None:
     """Refuses, by a ``RowError``, rates in bit/s under which a transfer or the trace itself never ends."""
     last = len(rates.t) - 1
     if held:
-        if rates.value[last] < _LEAST_HELD_BPS:
+        if rates.value[last] < 1:
             what = f"the last {way} rate must be at least 1 bit/s with 'end: hold': it never ends"
             raise RowError(what, last)
     elif not last:
@@ -109,11 +101,7 @@ def _check_times(t_s: Floats) -> None:
 
 
 def of_csv(text: str, held: bool) -> dict[str, str]:  # noqa: FBT001 - cached by position
-    """The series of a CSV text, by column; of seconds that do not begin at 0, since the first row's.
-
-    Raises:
-        RowError: a row is wrong.
-    """
+    """The series of a CSV text by column, in seconds since its first row; a ``RowError`` if one is wrong."""
     _, rows, lines = read_csv(text, _RateRow)
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     t_s = columns.pop("seconds")
@@ -130,13 +118,10 @@ def of_csv(text: str, held: bool) -> dict[str, str]:  # noqa: FBT001 - cached by
 
 
 def of_mahimahi(text: str, bin_ms: int) -> str:
-    """A series of rates in bit/s of a text in Mahimahi's format.
+    """A series of rates in bit/s of a text in Mahimahi's format; a ``RowError`` if a line is wrong.
 
     A packet at millisecond t counts in the interval (begin, end] that has t, and one at 0 in the first. The
     last interval ends with the last packet, as the trace does.
-
-    Raises:
-        RowError: a line is wrong.
     """
     numbered = [(line, number) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     try:
@@ -159,10 +144,6 @@ def of_mahimahi(text: str, bin_ms: int) -> str:
     value[np.searchsorted(times_ms, starts_ms)] = bps
     value[-1] = bps[-1]
     return written(times_ms / 1000, value)
-
-
-# Rows of a trace that never changes: its only one, and the end.
-_ONE_PIECE = 2
 
 
 def _canonical(text: str) -> str:
@@ -290,8 +271,8 @@ class LinkTrace(Strict):
         if self.holds:
             return one
         # The last row only ends the trace, and with one other row nothing changes.
-        period_s = float(one.t[-1]) if len(one.t) > _ONE_PIECE else math.inf
-        return Piecewise(one.t[:-1], one.value[:-1], period_s)
+        t_s, end_s = one.t[:-1], float(one.t[-1])
+        return Piecewise(t_s, one.value[:-1], end_s if len(t_s) > 1 else math.inf)
 
     def dealt(self, root: int, clients: Ints) -> tuple[Ints, Floats]:
         """The place of each client's trace, and where in it the client is at time 0 in seconds, (n,) each.
@@ -299,7 +280,7 @@ class LinkTrace(Strict):
         A trace that repeats is entered anywhere within the longer of its directions, one that is held at 0.
         Both depend on the client's number alone.
         """
-        place, time = uniforms(key(root, "link trace"), clients)
+        place, time = uniforms(derive(root, "link trace"), clients)
         which = (place * len(self.traces)).astype(np.int64)
         if self.holds:
             return which, np.zeros(len(which))

@@ -4,14 +4,15 @@ All of a merge's products run at the device's rate for fp32, also where the meth
 are those of the tensors' own types.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from edgefl.core.corners import known
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, Board
 from edgefl.core.price import Demand, in_dtype
-from edgefl.core.totals import known
 
 
 class MergeCost(NamedTuple):
@@ -53,11 +54,11 @@ class MergeTrace:
     peaks: Sequence[int]
 
     def work(self, uploads: int) -> Work:
-        found = Work({kernel: max(through(counts, uploads), 0) for kernel, counts in self.counts})
+        found = Counter({kernel: max(through(counts, uploads), 0) for kernel, counts in self.counts})
         for each in self.growing:
             sides = [through(side, uploads) for side in zip(*(one[4:] for one in each), strict=True)]
-            found += Work({Kernel(*each[0][:4], *sides): 1})
-        return found
+            found[Kernel(*each[0][:4], *sides)] += 1
+        return Work(+found)
 
     def peak_bytes(self, uploads: int) -> int:
         """The memory at the worst moment.
@@ -80,7 +81,7 @@ class ServerWork:
     name: str
     board: Board
     traces: Mapping[str, MergeTrace]
-    _known: dict[tuple[str, int], MergeCost] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[str, int], MergeCost] = field(default_factory=dict, init=False, compare=False)
 
     @property
     def dtype(self) -> str:
@@ -89,11 +90,7 @@ class ServerWork:
         return TRACED if TRACED in supported else supported[0]
 
     def price(self, exchange: str, uploads: int) -> MergeCost:
-        """What a merge of so many uploads costs; without any, nothing is merged.
-
-        Raises:
-            UserError: a number that timing needs is unknown.
-        """
+        """What a merge of so many uploads costs; a ``UserError`` if a number that timing needs is unknown."""
         key = exchange, uploads
         if uploads and key not in self._known:
             trace = self.traces[exchange]

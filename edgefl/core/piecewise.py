@@ -79,7 +79,5 @@ class Piecewise:
 
     def _places(self, t: Floats) -> tuple[Floats, Ints, Floats]:
         """How often the pieces have begun again by some times, which one they are in, and the time within."""
-        turn, within = np.zeros(len(t)), t
-        if np.isfinite(self.period):
-            turn, within = np.divmod(t, self.period)
+        turn, within = np.divmod(t, self.period)
         return turn, np.searchsorted(self.t, within, side="right") - 1, within

@@ -1,12 +1,11 @@
 """A planned run: all names resolved, all prices known."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
-from edgefl.core.arrays import Floats, Ints
 from edgefl.core.clients import Clients
 from edgefl.core.cost import Steps, Trace
 from edgefl.core.errors import RunError
@@ -21,16 +20,13 @@ from edgefl.core.units import show_bytes
 class Prices:
     """What one exchange asks of a client: quantities, since durations may depend on other clients.
 
-    The columns are by kind of client (kinds,), see ``Clients.kind``; ``demand`` returns one row. Unknown
-    numbers are NaN, and so is the work of refused clients.
-
     Attributes:
         at: "start", "round" or "end".
         every: the number of rounds between two exchanges.
         everyone: whether all clients take part, not only those that the selector chooses.
         stateful: whether the work writes client state.
-        down_bytes to tail_s: as in ``Demand``.
-        peak_bytes: memory at the worst moment.
+        demand: of a job of each kind of client, see ``Clients.kind``, (kinds,) a column. The work of refused
+            clients is NaN.
         corners: the same at the cheap and at the costly corner, where numbers of devices or links are
             intervals; None where all corners are alike. Work that nothing bounds from above is NaN there.
         traces: what each model's work costs before any device, by model index.
@@ -42,40 +38,10 @@ class Prices:
     every: int
     everyone: bool
     stateful: bool
-    down_delay_s: Floats
-    up_delay_s: Floats
-    down_bps: Floats
-    up_bps: Floats
-    work_s: Floats
-    idle_w: Floats
-    compute_w: Floats
-    radio_w: Floats
-    receive_j_per_mbit: Floats
-    transmit_j_per_mbit: Floats
-    tail_w: Floats
-    tail_s: Floats
-    down_bytes: Ints
-    up_bytes: Ints
-    flops: Ints
-    steps: Ints
-    peak_bytes: Ints
-    corners: "tuple[Prices, Prices] | None" = None
+    demand: Demand = field(default_factory=Demand)
+    corners: tuple[Demand, Demand] | None = None
     traces: tuple[Trace, ...] = ()
     taken: tuple[Steps, ...] = ()
-
-    def demand(self, kinds: int | Ints) -> Demand:
-        """What a job of a kind of client asks for, or jobs of several kinds, an array each."""
-        return Demand._make(getattr(self, name)[kinds] for name in Demand._fields)
-
-    def of_kinds(self, kinds: Sequence[int]) -> "Prices":
-        """Those of some kinds, without corners."""
-        columns = {name: getattr(self, name)[kinds] for name in COLUMNS}
-        return replace(self, **columns, corners=None, taken=tuple(self.taken[kind] for kind in kinds))
-
-
-# The columns of ``Prices``, and their types; of plain values None becomes NaN.
-_TYPES: Mapping[Any, type] = {Floats: np.float64, Ints: np.int64}
-COLUMNS: Mapping[str, type] = {one.name: _TYPES[one.type] for one in fields(Prices) if one.type in _TYPES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +49,8 @@ class Refusal:
     """An exchange that the device of a kind of client cannot do.
 
     Attributes:
-        needs_bytes: the peak.
         has_bytes: the device's usable memory; None if unknown.
-        parts: the peak, by what occupies it.
+        parts: what it needs at the peak, by what occupies it.
         reason: why; empty if memory is too small.
     """
 
@@ -136,7 +101,6 @@ class Plan:
 
     Attributes:
         prices: by exchange, in the method's order.
-        fleet: where clients come from: jitter, availability, speed and failures.
         refusals: by the kinds of clients that do not take part.
         assumed: what is assumed, as sentences; those on devices and links are ``Assumption``.
         server_work: the server's device and its work; None where its work is free.
@@ -159,11 +123,7 @@ class Plan:
         return self.scenario.server.selector
 
     def check_admitted(self) -> None:
-        """Checks that a client can work, before anything is measured or trained.
-
-        Raises:
-            RunError: no client was admitted.
-        """
+        """Refuses, by a ``RunError``, to measure or train anything where no client was admitted."""
         if not self.clients.admitted.any():
             raise RunError(
                 f"every client was refused: {next(self.refused())[1]}",

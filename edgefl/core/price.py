@@ -24,7 +24,8 @@ It takes numbers or arrays of them; an unknown number is NaN there.
 """
 
 import math
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -36,6 +37,9 @@ from edgefl.core.sourced import Sourced
 
 Reals: TypeAlias = Any
 """A float or an array of floats."""
+
+Counts: TypeAlias = Annotated[Any, np.int64]
+"""An int or an array of ints."""
 
 Stages: TypeAlias = tuple[Reals, Reals, Reals]
 """Something of receiving, working and sending."""
@@ -66,7 +70,6 @@ class Demand(NamedTuple):
     """What a client's job asks for, before any duration is known; of many jobs, if its fields are arrays.
 
     Attributes:
-        down_bytes, up_bytes: payload sizes.
         down_delay_s, up_delay_s: handshakes before a transfer's first byte; 0 if nothing is sent.
         down_bps, up_bps: the client link's rates.
         work_s: computing at the device's full speed.
@@ -74,17 +77,15 @@ class Demand(NamedTuple):
         compute_w: above idle, while computing; the mean over the work.
         radio_w: above idle, during a transfer.
         tail_w, tail_s: after a transfer, and how long at most.
+        down_bytes, up_bytes: payload sizes.
+        peak_bytes: memory at the worst moment.
     """
 
-    down_bytes: Any
-    up_bytes: Any
-    down_delay_s: Reals
-    up_delay_s: Reals
-    down_bps: Reals
-    up_bps: Reals
-    work_s: Reals
-    flops: Any
-    steps: Any
+    down_delay_s: Reals = 0.0
+    up_delay_s: Reals = 0.0
+    down_bps: Reals = math.inf
+    up_bps: Reals = math.inf
+    work_s: Reals = 0.0
     idle_w: Reals = math.nan
     compute_w: Reals = math.nan
     radio_w: Reals = math.nan
@@ -92,16 +93,22 @@ class Demand(NamedTuple):
     transmit_j_per_mbit: Reals = math.nan
     tail_w: Reals = math.nan
     tail_s: Reals = math.nan
+    down_bytes: Counts = 0
+    up_bytes: Counts = 0
+    flops: Counts = 0
+    steps: Counts = 0
+    peak_bytes: Counts = 0
 
     @classmethod
-    def of(
-        cls, cost: Cost, bounds: Bounds, link: Link, power: Power | None = None, steps: int = 0
-    ) -> "Demand":
-        """The demand of a cost on a link and a device, None for unknown power, whose work takes so long."""
+    def of(cls, cost: Cost, bounds: Bounds, link: Link, power: Power | None = None) -> "Demand":
+        """The demand of a cost on a link and a device, None for unknown power, whose work takes so long.
+
+        How many steps that is, and its memory, are left out.
+        """
         down_bytes, up_bytes = sum(cost.down.values()), sum(cost.up.values())
+        amounts = {"down_bytes": down_bytes, "up_bytes": up_bytes, "flops": cost.work.flops}
         delays_s = link.delay_s if down_bytes else 0.0, link.delay_s if up_bytes else 0.0
-        rates = link.down_bps, link.up_bps
-        found = cls(down_bytes, up_bytes, *delays_s, *rates, bounds.seconds, cost.work.flops, steps)
+        found = cls(*delays_s, link.down_bps, link.up_bps, bounds.seconds, **amounts)
         if power is None:
             return found
         found = found._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds), tail_s=0.0)
@@ -113,8 +120,12 @@ class Demand(NamedTuple):
     @classmethod
     def working(cls, bounds: Bounds, power: Power) -> "Demand":
         """The demand of work without transfers."""
-        found = cls(0, 0, 0.0, 0.0, math.inf, math.inf, bounds.seconds, flops=0, steps=0)
-        return found._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds))
+        idle_w, compute_w = _watts(power.idle), _above_idle(power, bounds)
+        return cls(work_s=bounds.seconds, idle_w=idle_w, compute_w=compute_w)
+
+    def taken(self, places: Any) -> "Demand":
+        """One of many, or some."""
+        return Demand._make(column[places] for column in self)
 
     @property
     def working_j(self) -> Reals:
@@ -133,20 +144,16 @@ class Demand(NamedTuple):
 
     def moved(self, receive_s: Reals, transmit_s: Reals) -> tuple[Any, Any]:
         """The bytes that a download and an upload have moved after some seconds."""
-        return (
-            _moved(receive_s, self.down_delay_s, self.down_bps, self.down_bytes),
-            _moved(transmit_s, self.up_delay_s, self.up_bps, self.up_bytes),
-        )
+        received = _moved(receive_s, self.down_delay_s, self.down_bps, self.down_bytes)
+        return received, _moved(transmit_s, self.up_delay_s, self.up_bps, self.up_bytes)
 
     def charges(
         self, seconds: Stages, moved: tuple[Any, Any], full_power_s: Reals | None = None
     ) -> tuple[Stages, Stages]:
         """The joules of a job's stages above idle and at idle power, without radios' tails.
 
-        Args:
-            seconds: how long each stage lasted; 0 for one that did not begin.
-            moved: the bytes that were received and sent.
-            full_power_s: as many seconds of work at full power take as much energy above idle; None for all.
+        ``seconds`` are 0 for a stage that did not begin, ``moved`` the bytes that were received and sent; as
+        many seconds of work at full power take as much energy above idle, None for all.
         """
         receive_s, work_s, transmit_s = seconds
         active_j = (
@@ -173,6 +180,12 @@ class Demand(NamedTuple):
         # One tail lasts until the upload begins, the one after the last transfer in full.
         tails_j = self.tail_j(receives & sends, self.work_s) + self.tail_j(receives | sends, np.inf)
         return dict(zip(ENERGIES, (*active_j, tails_j, sum(idle_j)), strict=True))
+
+
+COLUMNS: Mapping[str, type] = {
+    name: np.int64 if kind == Counts else np.float64 for name, kind in Demand.__annotations__.items()
+}
+"""The columns of a ``Demand`` of many jobs, and their types."""
 
 
 def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any:

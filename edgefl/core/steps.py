@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 class Passes:
     """The length of a phase: a number of epochs or a number of steps, exactly one of the two.
 
-    Attributes:
-        epochs: passes over the data.
-        steps: optimizer steps.
-        samples: how many samples a pass goes over; None for the client's own.
+    A pass goes over so many ``samples``; None for the client's own.
     """
 
     epochs: int | None = None

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from edgefl.core.components import OfKind
+from edgefl.core.draws import derive
 from edgefl.core.optimizers import Optimizer
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.params import Count, Strict
-from edgefl.core.seeds import derive
 from edgefl.core.steps import Passes
 from edgefl.core.units import Seconds
 

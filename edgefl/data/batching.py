@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from edgefl.core.arrays import Ints
-from edgefl.core.draws import GOLDEN, mixed
+from edgefl.core.draws import GOLDEN, derive, mixed
 from edgefl.core.errors import DataError
-from edgefl.core.seeds import derive
 from edgefl.core.steps import step_sequence
 from edgefl.data.dataset import Spec
 from edgefl.data.federation import Federation

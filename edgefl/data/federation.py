@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgefl.core import seeds
+from edgefl.core import draws
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError, UserError
 from edgefl.core.user_code import defined_at, returned
@@ -146,19 +146,19 @@ def federate(
     train, test = np.arange(len(train_y)), np.arange(len(test_y))
     if holdout:
         # Indices into the same images: a sweep of many runs holds the pixels once.
-        train, test = stratified(train_y, holdout, seeds.generator(seed, "holdout"))
+        train, test = stratified(train_y, holdout, draws.generator(seed, "holdout"))
         test_x, test_y = train_x, train_y
         if not len(train) or not len(test):
             amount = "all" if len(test) else "not one"
             raise UserError(f"a holdout of {holdout:g} is {amount} of the images", where="evaluate.holdout")
     if share < 1:
-        train = train[stratified(train_y[train], share, seeds.generator(seed, "share"))[1]]
+        train = train[stratified(train_y[train], share, draws.generator(seed, "share"))[1]]
     public_x = None
     if public:
         chosen = drawn_public(len(train), public, seed, least=clients)
         public_x = public_images(spec, train_x, train[chosen])
         train = np.delete(train, chosen)
-    rng = seeds.generator(seed, "partition")
+    rng = draws.generator(seed, "partition")
     keys, kinds = train_y, spec.classes
     if users is not None:
         if arrays and arrays.train_users is not None and arrays.test_users is not None:
@@ -208,7 +208,7 @@ def _tested(parts: tuple[Ints, ...], share: float, seed: int) -> tuple[tuple[Int
     kept, tested = [], []
     for client, part in enumerate(parts):
         count = min(max(round(share * len(part)), 1), len(part) - 1)
-        rng = seeds.generator(seed, "personal test", client=client)
+        rng = draws.generator(seed, "personal test", client=client)
         chosen = rng.choice(len(part), count, replace=False)
         tested.append(np.sort(part[chosen]))
         kept.append(np.delete(part, chosen))
@@ -230,7 +230,7 @@ def drawn_public(stock: int, count: int, seed: int, *, least: int = 0) -> Ints:
             where="task.public.samples",
             hint="lower task.public.samples, or name another dataset in task.public.dataset",
         )
-    return np.sort(seeds.generator(seed, "public").choice(stock, count, replace=False))
+    return np.sort(draws.generator(seed, "public").choice(stock, count, replace=False))
 
 
 def public_images(spec: Spec, x: Tensor | None, chosen: Ints) -> Tensor:
@@ -289,7 +289,7 @@ def _personal_tests(counts: Ints, test_y: Ints, test: Ints, share: float, seed: 
     sizes = np.floor(share * counts + 1e-9).astype(np.int64)
     tests = []
     for client, row in enumerate(sizes):
-        rng = seeds.generator(seed, "personal test", client=client)
+        rng = draws.generator(seed, "personal test", client=client)
         drawn = [_draw(by_class[label], row[label], rng) for label in np.flatnonzero(row)]
         tests.append(np.sort(np.concatenate(drawn)) if drawn else np.empty(0, dtype=np.int64))
     return tuple(tests)

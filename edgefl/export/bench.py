@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 
 from edgefl.core import fresh
+from edgefl.core.corners import known
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds
 from edgefl.core.errors import UserError
 from edgefl.core.price import Demand
-from edgefl.core.totals import known
 from edgefl.core.units import show_bytes
 from edgefl.export.kernels import INT8, Costed, GraphCost
 from edgefl.export.model import ExportForm, Graph, ModelFile, origin, read_model

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgefl.core import seeds
+from edgefl.core import draws
 from edgefl.core.units import show_share
 from edgefl.export.build import FP16, FP32, INT8, Candidate
 from edgefl.export.build import images as images_of
@@ -61,7 +61,7 @@ def calibration_images(source: TrainedVersion, client: int | None, form: ExportF
     parts = source.federation.parts
     indices = np.concatenate(parts) if client is None else parts[client]
     if len(indices) > CALIBRATION_IMAGES:
-        rng = seeds.generator(source.meta["seed"], "calibration", client=-1 if client is None else client)
+        rng = draws.generator(source.meta["seed"], "calibration", client=-1 if client is None else client)
         indices = rng.choice(indices, CALIBRATION_IMAGES, replace=False)
     return images_of(source, np.sort(indices), "train", form)
 

@@ -197,7 +197,7 @@ def tight(clients: Clients, table: Sequence[Prices], devices: Mapping[str, Board
     """The admitted clients that hold an exchange, but not with its margin, in words; nothing where all do."""
     rooms = [devices[name].usable_memory_bytes for name in clients.devices]
     most = np.array([np.inf if room is None else without_margin(room) for room in rooms])
-    peaks = np.max([prices.peak_bytes for prices in table], axis=0)
+    peaks = np.max([prices.demand.peak_bytes for prices in table], axis=0)
     found = clients.admitted & (peaks[clients.kind] > most[clients.device])
     if not found.any():
         return []

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.core import seeds
+from edgefl.core import draws
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.fleet import Fleet
 from edgefl.core.units import show_count
@@ -40,7 +40,7 @@ def dealt(fleet: Fleet, clients: int, root: int) -> DealtClients:
     it, any member. The fleet has the links of all clients; ``root`` is the scenario's seed.
     """
     own = UserTable() if fleet.users is None else dealt_users(fleet.users, clients, root)
-    rng, members, links = seeds.generator(root, "fleet"), fleet.members, tuple(fleet.links)
+    rng, members, links = draws.generator(root, "fleet"), fleet.members, tuple(fleet.links)
     member = by_share(fleet, clients, rng) if own.device is None else _alike(fleet, own.device, rng)
     link = own.link or _of(member, [one.link for one in members])
     # Of members that nobody is, there may be links that the fleet has not read.
@@ -143,7 +143,7 @@ def dealt_users(users: Users, clients: int, root: int) -> UserTable:
     found = {}
     for column in table.columns:
         purpose = "users" if users.dealt == "together" else f"users: {column}"
-        whose = seeds.generator(root, purpose).permutation(users.count)[turns]
+        whose = draws.generator(root, purpose).permutation(users.count)[turns]
         values = getattr(table, column)
         whole = isinstance(values, Named)
         found[column] = values._replace(place=values.place[whose]) if whole else values[whose]

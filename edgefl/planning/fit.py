@@ -169,11 +169,11 @@ def lengths(
         if kind in refused:
             continue
         own, pricer, samples = members[kind], pricers(device, dtype), int(each_kind.samples[kind])
-        for work in (one for one, does in zip(works, trains, strict=True) if does):
-            trace, cost = work.traces[int(each_kind.model[kind])], work.costs[kind]
-            route = Demand.of(cost, Bounds(), fleet.links[link])
+        for prices, costs in (one for one, does in zip(works, trains, strict=True) if does):
+            trace, taken = prices.traces[int(each_kind.model[kind])], prices.taken[kind]
+            route = Demand.of(costs[kind], Bounds(), fleet.links[link])
             left_s = (local.fit.fit - (route.down_s + route.up_s)) / clients.slowdown[own]
-            each[own] = np.minimum(each[own], _most(trace, work.taken[kind], samples, local, pricer, left_s))
+            each[own] = np.minimum(each[own], _most(trace, taken, samples, local, pricer, left_s))
     clients = replace(clients, kind=kinds_of(clients.kind, each))
     first = np.unique(clients.kind, return_index=True)[1]
     rows = list(zip(clients.samples[first].tolist(), each[first].tolist(), strict=True))

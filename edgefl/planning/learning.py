@@ -203,7 +203,7 @@ _MOST_SAMPLES = 10**7
 def _drawn(sampler: Sampler, clients: int, seed: int, document: Document) -> Ints:
     """Each client's number of samples."""
     with np.errstate(over="ignore"):
-        drawn = sampler.draw(draws.uniforms(draws.key(seed, "samples"), np.arange(clients)))
+        drawn = sampler.draw(draws.uniforms(draws.derive(seed, "samples"), np.arange(clients)))
     if drawn.max() > _MOST_SAMPLES:
         raise ScenarioError(
             f"client {drawn.argmax()} would have {drawn.max():.3g} samples; the most is {_MOST_SAMPLES}",

@@ -113,7 +113,7 @@ def ground_of(draft: Draft, access: DataAccess) -> Ground:
     if fleet.carbon is not None:
         given = Carbon.model_validate(fleet.carbon, context=RESOLVED)
         categories = {name: device.category for name, device in devices.items()}
-        carbon = completed(given, fleet.links, categories, fleet.availability.start_h())
+        carbon = completed(given, fleet.links, categories, fleet.availability.params.get("start", 0.0))
         fleet = with_carbon(fleet, carbon)
         notes += carbon_notes(carbon)
     return Ground(fleet, devices, tuple(notes), server)
@@ -241,7 +241,7 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
     count, root = scenario.task.clients, scenario.seed
     found = dealt(fleet, count, root)
     if found.slowdown is None:
-        drawn = draws.uniforms(draws.key(root, "slowdown"), np.arange(count))
+        drawn = draws.uniforms(draws.derive(root, "slowdown"), np.arange(count))
         found = found._replace(slowdown=_multipliers(fleet.slowdown, drawn))
     model, samples = scenario.model_of(np.arange(count)), learning.federation.samples
     cell, cells = share_cells(fleet, found.member)
@@ -356,10 +356,11 @@ def check_limits(plan: Plan) -> None:
     if until.rounds is not None or until.time is not None or not clients.admitted.any():
         return
     kinds = np.unique(clients.kind[clients.admitted])
-    rounds = [prices for prices in plan.prices if prices.at == "round"]
+    rounds = [prices.demand for prices in plan.prices if prices.at == "round"]
     moved = any((one.down_bytes[kinds] + one.up_bytes[kinds]).any() for one in rounds)
     # A client's energy counts if it is known in all exchanges.
-    powers = [np.stack((one.idle_w, one.compute_w, one.radio_w))[:, kinds] for one in plan.prices]
+    demands = (prices.demand.taken(kinds) for prices in plan.prices)
+    powers = [np.stack((one.idle_w, one.compute_w, one.radio_w)) for one in demands]
     known = (~np.isnan(np.concatenate(powers))).all(axis=0).any()
     if (until.bytes is not None and moved) or (until.energy is not None and known):
         return
@@ -383,7 +384,7 @@ def _size(plan: Plan) -> tuple[float, dict[str, float]]:
     rounds = float(server.until.rounds or math.inf)
     each_round = [prices for prices in plan.prices if prices.at == "round"]
     if server.until.time is not None and each_round:
-        demands = [prices.demand(plan.clients.kind[plan.clients.admitted]) for prices in each_round]
+        demands = [prices.demand.taken(plan.clients.kind[plan.clients.admitted]) for prices in each_round]
         job_s = float(np.mean([np.mean(one.down_s + one.work_s + one.up_s) for one in demands]))
         least_s, most_s = policy.lasts_s()
         length_s = min(max(job_s * merged / asked, least_s), most_s)
@@ -405,7 +406,9 @@ def check_size(plan: Plan) -> None:
     only_rounds = plan.scenario.server.until.model_dump(exclude_none=True).keys() == {"rounds"}
     admitted = np.unique(plan.clients.kind[plan.clients.admitted])
     for name, words in _COUNTED.items():
-        each = {prices.exchange: float(getattr(prices, name)[admitted].max()) for prices in plan.prices}
+        each = {
+            prices.exchange: float(getattr(prices.demand, name)[admitted].max()) for prices in plan.prices
+        }
         total = sum(jobs * each[exchange] for exchange, jobs in by_exchange.items())
         if only_rounds and total > _MOST:
             raise ScenarioError(
@@ -464,7 +467,7 @@ def merge_bounds(draft: Draft, learning: Learning, server: ServerWork) -> dict[s
     pricer = Pricer(server.name, server.board, server.dtype)
     if pricer.corners is None:
         return {}
-    works = (replace(server, board=end.device, _known={}) for end in pricer.corners)
+    works = (replace(server, board=end.device) for end in pricer.corners)
     cheap, costly = (merge_costs(draft, learning, work) for work in works)
     found = {}
     for name, low in cheap.items():

@@ -77,16 +77,16 @@ def worked(
         by_model = [[steps for row, steps in taken.items() if row[0] == model] for model in models]
         traces = traced(learning, place, by_model, known)
         costs = {row: traces[row[0]].cost(steps) for row, steps in taken.items()}
-        about = {
-            "exchange": exchange.name,
-            "at": exchange.when.at,
-            "every": exchange.when.every,
-            "everyone": exchange.who == "all",
-            "stateful": exchange.stateful,
-        }
-        found.append(
-            TracedExchange(about, traces, [taken[row] for row in rows], [costs[row] for row in rows])
+        unpriced = Prices(
+            exchange=exchange.name,
+            at=exchange.when.at,
+            every=exchange.when.every,
+            everyone=exchange.who == "all",
+            stateful=exchange.stateful,
+            traces=traces,
+            taken=tuple(taken[row] for row in rows),
         )
+        found.append(TracedExchange(unpriced, [costs[row] for row in rows]))
     return found
 
 
@@ -128,5 +128,5 @@ def refusals(
             room, reason = device.usable_memory_bytes, device.refusal(cost.work, dtype)
             if kind not in refused and (reason or (room is not None and needs > room)):
                 has = None if room is None else int(room)
-                refused[kind] = Refusal(name, work.about["exchange"], needs, has, cost.peak, reason)
+                refused[kind] = Refusal(name, work.prices.exchange, needs, has, cost.peak, reason)
     return refused

@@ -23,7 +23,7 @@ from edgefl.compute.meta import LayerWork, by_layer
 from edgefl.compute.modules import forward_counts
 from edgefl.core import catalogue
 from edgefl.core.availability import DAY_S
-from edgefl.core.corners import Interval
+from edgefl.core.corners import Interval, known
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
 from edgefl.core.devices import TRACED, Board, DType
 from edgefl.core.drafts import Draft, placed
@@ -35,7 +35,6 @@ from edgefl.core.notes import note
 from edgefl.core.plan import Plan
 from edgefl.core.price import ENERGIES, Demand, above_idle_between, in_dtype, times
 from edgefl.core.scenario import LearningSpec, TaskSpec
-from edgefl.core.totals import known
 from edgefl.core.units import show_bytes
 from edgefl.core.users import Named
 from edgefl.data.batching import prepared
@@ -173,7 +172,7 @@ class _Kinds:
             **{name: getattr(prices, name) for name in ("exchange", "at", "every", "everyone")},
             "model": self.models[model],
             "samples": self.samples,
-            "steps": int(prices.steps[model]),
+            "steps": int(prices.demand.steps[model]),
             **{name: dict(getattr(cost, name)) for name in ("down", "up", "peak")},
             "flops": _flops(cost.work),
             "flops_by_part": _flops(cost.work, "part"),
@@ -188,11 +187,13 @@ class _Kinds:
         whole, priced_parts = list[Row](), list[Row]()
         for place, setup in enumerate(self.setups):
             client, board = place * len(self.models) + model, self.devices[setup.device]
-            room, needs = board.usable_memory_bytes, int(prices.peak_bytes[client])
+            room, needs = board.usable_memory_bytes, int(prices.demand.peak_bytes[client])
             why, figures = self.why_not[index][client], dict[str, Any].fromkeys(_FIGURES)
             if not why:
                 pricer = self.pricers(setup.device, setup.dtype)
-                ends = [one.demand(client) for one in (prices, *(prices.corners or (prices, prices)))]
+                ends = [
+                    one.taken(client) for one in (prices.demand, *(prices.corners or [prices.demand] * 2))
+                ]
                 figures |= _priced(ends, pricer, cost)
                 if layered is not None:
                     found = _part_prices(ends, pricer, self.links[setup.link], layered)
@@ -210,8 +211,10 @@ class _Kinds:
         for model, name in enumerate(self.models if setup in self.setups else ()):
             one = [self.setups.index(setup) * len(self.models) + model]
             rounds = (each for each in self.plan.prices if (each.at, each.every) == ("round", 1))
-            prices = tuple(each.of_kinds(one) for each in rounds)
-            if not any(np.isnan(each.work_s[0]) for each in prices):
+            prices = tuple(
+                replace(each, demand=each.demand.taken(one), taken=(each.taken[one[0]],)) for each in rounds
+            )
+            if not any(np.isnan(each.demand.work_s[0]) for each in prices):
                 title = f"{self.scenario.name}, {name}" if len(self.models) > 1 else self.scenario.name
                 plan = replace(self.plan, clients=self.plan.clients.taken(one), prices=prices)
                 yield Side(title, partial(_round, Repricer(plan), setup))
@@ -313,7 +316,8 @@ def profile(
     tables = defaultdict[str, list[Row]](list)
     for index, model in product(range(len(found.plan.prices)), range(len(found.models))):
         method, net, work = learning.methods[model], learning.nets[model], found.exchange(index, model)
-        steps, trace = found.works[index].taken[model], found.works[index].traces[model]
+        prices = found.works[index].prices
+        steps, trace = prices.taken[model], prices.traces[model]
         layered = by_layer(method, method.exchanges[index], net, steps, trace) if options.layers else None
         own = found.tables(index, model, layered)
         if rounds_per_day and work["at"] == "round":
@@ -372,7 +376,7 @@ def _round(repricer: Repricer, setup: ClientKind, records: Records) -> dict[str,
     """The energy and the time of a round on other numbers; NaN for an unknown energy."""
     links = {setup.link: records[f"link {setup.link}"]}
     prices = repricer.prices({setup.device: records[setup.device]}, links)
-    found = [_alone(one.demand(0)) for one in prices]
+    found = [_alone(one.demand.taken(0)) for one in prices]
     names = {"energy": "joules", "time": "seconds"}
     return {name: math.fsum(one[key] for one in found) for name, key in names.items()}
 

@@ -8,17 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from edgefl.core.clients import Clients
 from edgefl.core.corners import corners
-from edgefl.core.cost import Cost, Steps, Trace, Work
+from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import TRACED, Board, Bounds
 from edgefl.core.link import Link
-from edgefl.core.plan import COLUMNS, Plan, Prices
-from edgefl.core.price import Demand, in_dtype
+from edgefl.core.plan import Plan, Prices
+from edgefl.core.price import COLUMNS, Demand, in_dtype
 
 
 class Pricer:
@@ -70,7 +70,7 @@ class Pricer:
             bounds = bounds.plus(timed[1], count)
         return bounds
 
-    def demands(self, cost: Cost, link: Link, steps: int = 0) -> list[Demand]:
+    def demands(self, cost: Cost, link: Link) -> list[Demand]:
         """The quantities of a job; where numbers are intervals, also at the cheap and the costly corner."""
         places = [(self, link)]
         links = self._link_corners(link)
@@ -82,7 +82,7 @@ class Pricer:
             # The last one, where there are several, is the costly corner.
             if len(found) > 1 and cost.steps and self.is_lower_bound:
                 bounds = bounds._replace(launch_s=math.nan)
-            found.append(Demand.of(cost, bounds, end, pricer.device.power, steps))
+            found.append(Demand.of(cost, bounds, end, pricer.device.power))
         return found
 
 
@@ -96,18 +96,9 @@ def pricers_of(devices: Mapping[str, Board]) -> Pricers:
 
 
 class TracedExchange(NamedTuple):
-    """An exchange's work for each kind of client, before any price.
+    """An exchange's work, whose prices have no demand yet, or another; ``costs`` are by kind of client."""
 
-    Attributes:
-        about: the fields of ``Prices`` that say when it is and who takes part.
-        traces: for each model.
-        taken: by kind: for each phase, how many steps of each batch size.
-        costs: by kind.
-    """
-
-    about: Mapping[str, Any]
-    traces: tuple[Trace, ...]
-    taken: Sequence[Steps]
+    prices: Prices
     costs: Sequence[Cost]
 
 
@@ -120,7 +111,9 @@ class Repricer:
     def __init__(self, plan: Plan) -> None:
         self._kinds = plan.clients.one_of_each_kind()
         self._works = [_recorded(prices, self._kinds) for prices in plan.prices]
-        self._left_out = [set(np.flatnonzero(np.isnan(prices.work_s)).tolist()) for prices in plan.prices]
+        self._left_out = [
+            set(np.flatnonzero(np.isnan(prices.demand.work_s)).tolist()) for prices in plan.prices
+        ]
         self._made: dict[tuple[str, str], Pricer] = {}
 
     def prices(self, devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[Prices, ...]:
@@ -137,18 +130,15 @@ class Repricer:
         return tuple(priced(work, self._kinds, links, pricer, without) for work, without in works)
 
 
-_ABOUT = ("exchange", "at", "every", "everyone", "stateful")
-
-
 def _recorded(prices: Prices, kinds: Clients) -> TracedExchange:
     """An exchange's work, from its traces."""
-    about, known, costs = {name: getattr(prices, name) for name in _ABOUT}, dict[str, Cost](), list[Cost]()
+    known, costs = dict[str, Cost](), list[Cost]()
     for model, steps in zip(kinds.model.tolist(), prices.taken, strict=True):
         key = repr((model, steps))
         if key not in known:
             known[key] = prices.traces[model].cost(steps)
         costs.append(known[key])
-    return TracedExchange(about, prices.traces, prices.taken, costs)
+    return TracedExchange(prices, costs)
 
 
 def priced(
@@ -163,26 +153,24 @@ def priced(
     Raises:
         UserError: a number that pricing needs is unknown for a device.
     """
-    places, peaks = [], []
-    rows = zip(rows_of(kinds), work.taken, work.costs, strict=True)
+    places = []
+    rows = zip(rows_of(kinds), work.prices.taken, work.costs, strict=True)
     for kind, ((device, link, dtype), taken, cost) in enumerate(rows):
-        count, route = sum(map(Counter.total, taken)), links[link]
         if kind in left_out:
-            places.append([Demand.of(cost, Bounds(math.nan), route, steps=count)])
+            asked = [Demand.of(cost, Bounds(math.nan), links[link])]
         else:
-            places.append(pricers(device, dtype).demands(cost, route, count))
-        peaks.append(in_dtype(cost.peak_bytes, dtype))
+            asked = pricers(device, dtype).demands(cost, links[link])
+        own = {"steps": sum(map(Counter.total, taken)), "peak_bytes": in_dtype(cost.peak_bytes, dtype)}
+        places.append([one._replace(**own) for one in asked])
     ends = []
     for end in range(max(map(len, places), default=1)):
         # A kind without corners is at its only price there.
         demands = [demands[end % len(demands)] for demands in places]
-        found: dict[str, Any] = {name: [getattr(one, name) for one in demands] for name in Demand._fields}
-        found["peak_bytes"] = peaks
-        columns: dict[str, Any] = {name: np.array(found[name], dtype=kind) for name, kind in COLUMNS.items()}
-        ends.append(Prices(**work.about, **columns))
+        columns = ([getattr(one, name) for one in demands] for name in COLUMNS)
+        ends.append(Demand(*map(np.array, columns, COLUMNS.values())))
     here, *corners = ends
     cornered = (corners[0], corners[1]) if corners else None
-    return replace(here, corners=cornered, traces=work.traces, taken=tuple(work.taken))
+    return replace(work.prices, demand=here, corners=cornered)
 
 
 def rows_of(kinds: Clients) -> Iterator[tuple[str, str, str]]:

@@ -19,12 +19,11 @@ import numpy as np
 from pydantic import BaseModel
 
 from edgefl.core.arrays import Floats
-from edgefl.core.corners import Interval
+from edgefl.core.corners import Interval, known
 from edgefl.core.devices import Board
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.errors import UserError
 from edgefl.core.sourced import Costs, Sourced, changed, replaced, sourced
-from edgefl.core.totals import known
 from edgefl.planning.describe import shown_number
 
 Records: TypeAlias = Mapping[str, Any]

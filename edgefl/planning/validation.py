@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from edgefl.compute.steps import forward_pass, training_step
 from edgefl.core import catalogue
 from edgefl.core.components import params_of
-from edgefl.core.corners import at_corners, has_interval
+from edgefl.core.corners import at_corners, has_interval, known
 from edgefl.core.cost import Work
 from edgefl.core.devices import Board
 from edgefl.core.devices.roofline import EfficiencyByClass
@@ -35,7 +35,6 @@ from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
 from edgefl.core.notes import note
 from edgefl.core.price import Demand, above_idle_between, times
 from edgefl.core.sourced import replaced, sourced
-from edgefl.core.totals import known
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, text_of
 from edgefl.planning.benchmarks import (

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from edgefl.core.seeds import derive
+from edgefl.core.draws import derive
 from edgefl.protocol.nets import transformed
 
 # Functions of (x, p, train) and the dimensions of x for which a whole channel is dropped; none for elements.

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.compute.vmapped import Vmapped
-from edgefl.core import catalogue, seeds
+from edgefl.core import catalogue, draws
 from edgefl.core.errors import EdgeflError, in_one_line
 from edgefl.core.event import TrainingJob
 from edgefl.core.host import cores
@@ -219,7 +219,7 @@ def cohort_of(context: Context) -> list[TrainingJob]:
 def _heaviest(context: Context) -> Prices:
     plan = context.planned.plan
     return max(
-        plan.prices, key=lambda prices: _times(context, prices) * prices.steps[plan.clients.kind].sum()
+        plan.prices, key=lambda prices: _times(context, prices) * prices.demand.steps[plan.clients.kind].sum()
     )
 
 
@@ -249,8 +249,8 @@ def _cohort(context: Context, prices: Prices) -> list[TrainingJob]:
             0,
             0,
             0,
-            seeds.derive(plan.scenario.seed, "probe", client=client),
-            int(prices.steps[plan.clients.kind[client]]),
+            draws.derive(plan.scenario.seed, "probe", client=client),
+            int(prices.demand.steps[plan.clients.kind[client]]),
         )
         for place, client in enumerate(clients[:count].tolist())
     ]

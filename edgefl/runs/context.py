@@ -6,7 +6,7 @@ import torch
 
 from edgefl.compute.job import Group, Outcome, Setup, Size, Trainer
 from edgefl.compute.threads import one_thread
-from edgefl.core import seeds
+from edgefl.core import draws
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
 from edgefl.core.user_code import returned
@@ -126,7 +126,7 @@ class Context:
         self.states = states
         self.outcomes = OutcomeCache(lambda job: self.builder.exchange(job).stateful)
         learning = self.builder.learning
-        seed = seeds.derive(planned.plan.scenario.seed, "init")
+        seed = draws.derive(planned.plan.scenario.seed, "init")
         with torch.no_grad(), one_thread():
             # Every client of one model starts from the same weights, and model 0's are the server's.
             initial = [self.moved(net.init(seed)) for net in learning.nets]
@@ -143,7 +143,7 @@ class Context:
 
     def size(self, job: TrainingJob) -> Size:
         plan = self.planned.plan
-        peak_bytes = plan.price(job.exchange).peak_bytes[plan.clients.kind[job.client]]
+        peak_bytes = plan.price(job.exchange).demand.peak_bytes[plan.clients.kind[job.client]]
         kind = (job.exchange, self.builder.model(job.client), self.builder.rate(job))
         return Size(kind, job.steps, self.builder.samples[job.client], int(peak_bytes))
 

@@ -15,7 +15,8 @@ from edgefl.core.devices import AnyBoard, Battery, Throttling
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import MergeTrace, ServerWork
-from edgefl.core.plan import COLUMNS, Assumption, Plan, Prices, Refusal
+from edgefl.core.plan import Assumption, Plan, Prices, Refusal
+from edgefl.core.price import COLUMNS, Demand
 from edgefl.core.scenario import Scenario, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -46,9 +47,9 @@ def plan_rows(
     for place, prices in enumerate(plan.prices):
         facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
         yield "exchanges", [(prices.exchange, place, *facts)]
-        yield "prices", _price_rows(prices)
+        yield "prices", _price_rows(prices.demand, prices.exchange)
         for corner, one in zip(CORNERS, prices.corners or (), strict=False):
-            yield "corner_prices", _price_rows(one, corner)
+            yield "corner_prices", _price_rows(one, prices.exchange, corner)
         if prices.traces:
             yield "traces", [(prices.exchange, as_text(Traced(prices.traces, prices.taken)))]
         for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
@@ -63,10 +64,10 @@ def plan_rows(
         yield "class_counts", zip(*(column.tolist() for column in columns), strict=True)
 
 
-def _price_rows(prices: Prices, *key: str) -> Iterator[tuple[Any, ...]]:
+def _price_rows(demand: Demand, exchange: str, *key: str) -> Iterator[tuple[Any, ...]]:
     """By kind. SQLite stores NaN as NULL, so an unknown number is read back as None."""
-    values = zip(*(getattr(prices, name).tolist() for name in COLUMNS), strict=True)
-    return ((prices.exchange, kind, *key, *row) for kind, row in enumerate(values))
+    values = zip(*(column.tolist() for column in demand), strict=True)
+    return ((exchange, kind, *key, *row) for kind, row in enumerate(values))
 
 
 def read_plan(reader: Reader) -> Plan:
@@ -153,23 +154,22 @@ def read_prices(reader: Reader) -> tuple[Prices, ...]:
     found = []
     for row in reader.rows("exchanges", "place"):
         name = row["exchange"]
+        demand = _demand(reader.query("SELECT * FROM prices WHERE exchange = ? ORDER BY kind", name))
+        sql = "SELECT * FROM corner_prices WHERE exchange = ? AND corner = ? ORDER BY kind"
+        cheap, costly = (_demand(reader.query(sql, name, corner)) for corner in CORNERS)
         one = Prices(
             exchange=name,
             at=row["at"],
             every=row["every"],
             everyone=bool(row["everyone"]),
             stateful=bool(row["stateful"]),
-            **_columns(reader.query("SELECT * FROM prices WHERE exchange = ? ORDER BY kind", name)),
+            demand=demand,
+            corners=(cheap, costly) if len(cheap.steps) and len(costly.steps) else None,
         )
-        sql = "SELECT * FROM corner_prices WHERE exchange = ? AND corner = ? ORDER BY kind"
-        corners = [reader.query(sql, name, corner) for corner in CORNERS]
-        if all(corners):
-            cheap, costly = (replace(one, **_columns(rows)) for rows in corners)
-            one = replace(one, corners=(cheap, costly))
         found.append(one)
     return tuple(found)
 
 
-def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The columns of ``Prices`` by kind, of rows in the order of kinds."""
-    return {key: np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()}
+def _demand(rows: list[dict[str, Any]]) -> Demand:
+    """What each kind of client is asked for, of rows in the order of kinds."""
+    return Demand(*(np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.core.event import JOB, TAIL
-from edgefl.core.plan import COLUMNS as PRICES
+from edgefl.core.price import COLUMNS as PRICES
 
 FORMAT = 17
 

@@ -26,7 +26,7 @@ def add_joules(rows: np.ndarray, plan: Plan) -> None:
     for exchange in set(exchanges.tolist()):
         mine = np.flatnonzero(exchanges == exchange)
         some = rows if len(mine) == len(rows) else rows[mine]
-        for name, joules in _joules(some, plan.prices[exchange].demand(some["kind"])):
+        for name, joules in _joules(some, plan.prices[exchange].demand.taken(some["kind"])):
             rows[name][mine] = joules
 
 
@@ -52,7 +52,7 @@ class Tails:
         self._jobs = np.full(len(plan.clients), -1)
         self._kind = plan.clients.kind
         # A client's radio is the same in every exchange.
-        self._prices = plan.prices[0]
+        self._demand = plan.prices[0].demand
 
     def since_s(self, client: int) -> float:
         """Since when a tail may be open; minus infinity for none."""
@@ -82,14 +82,14 @@ class Tails:
         clients = np.flatnonzero(np.isfinite(self._since_s))
         since_s, rows = self._since_s[clients], np.zeros(len(clients), dtype=TAIL)
         rows["client"], rows["job"] = clients, self._jobs[clients]
-        rows["t_s"] = np.minimum(since_s + self._prices.tail_s[self._kind[clients]], now_s)
+        rows["t_s"] = np.minimum(since_s + self._demand.tail_s[self._kind[clients]], now_s)
         rows["joules"] = self._joules(clients, now_s - since_s)
         charged: np.ndarray = rows[rows["joules"] != 0]
         return charged
 
     def _joules(self, clients: np.ndarray, seconds: Floats) -> Floats:
         """The joules of clients' tails that may last for so long."""
-        joules: Floats = self._prices.demand(self._kind[clients]).tail_j(True, seconds)
+        joules: Floats = self._demand.taken(self._kind[clients]).tail_j(True, seconds)
         return joules
 
 

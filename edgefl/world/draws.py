@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.core import draws
 from edgefl.core.arrays import Floats, Ints
+from edgefl.core.draws import derive, uniforms
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Plan
 from edgefl.core.samplers.fixed import Params as Fixed
@@ -21,7 +21,7 @@ def jitters(fleet: Fleet, root: int, exchange: str, clients: Ints, nth: Ints) ->
     """How many times as long the work of clients' n-th jobs in an exchange takes by chance; both (n,)."""
     if isinstance(fleet.jitter, Fixed):
         return fleet.jitter.value
-    found: Floats = fleet.jitter.draw(draws.uniforms(draws.key(root, "jitter", exchange), clients, nth))
+    found: Floats = fleet.jitter.draw(uniforms(derive(root, "jitter", exchange=exchange), clients, nth))
     return found
 
 
@@ -86,4 +86,4 @@ class Ahead:
             self._fresh[client] = 1
 
     def _uniforms(self, purpose: str, clients: Ints, nth: Ints, count: int) -> Floats:
-        return draws.uniforms(draws.key(self._root, purpose, self._exchange), clients, nth, count=count)
+        return uniforms(derive(self._root, purpose, exchange=self._exchange), clients, nth, count=count)

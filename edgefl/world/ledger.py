@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.core.arrays import Floats
-from edgefl.core.event import ENDINGS, Kind, joules
-from edgefl.core.totals import EnergyTotal
+from edgefl.core.event import ENDINGS, EnergyTotal, Kind, joules
 
 _MERGED = ENDINGS.index(Kind.MERGED)
 

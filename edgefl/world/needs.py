@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from edgefl.core import seeds
+from edgefl.core import draws
 from edgefl.core.event import TrainingJob
 from edgefl.core.merging import MergeCost
 from edgefl.core.plan import Plan
@@ -32,7 +32,7 @@ def jobs_of(plan: Plan, rows: np.ndarray) -> tuple[TrainingJob, ...]:
             version,
             round_,
             nth,
-            seeds.derive(root, "job", client=client, exchange=names[exchange], nth=nth),
+            draws.derive(root, "job", client=client, exchange=names[exchange], nth=nth),
             steps,
         )
         for number, client, exchange, version, round_, nth, steps in each

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from edgefl.core import seeds
+from edgefl.core import draws
 from edgefl.core.clients import Clients
 from edgefl.core.speed import Pace, Speed
 
@@ -18,7 +18,7 @@ class FleetCurve:
     def __init__(self, speeds: Sequence[Speed], clients: Clients, root: int) -> None:
         """The curves of a run's clients, each with draws of its own from the run's seed."""
         self._curves = [
-            speed.curve(clients, seeds.derive(root, "speed", nth=place)) for place, speed in enumerate(speeds)
+            speed.curve(clients, draws.derive(root, "speed", nth=place)) for place, speed in enumerate(speeds)
         ]
         self.idle: States = (0.0,) * len(self._curves)
 

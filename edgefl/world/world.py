@@ -147,7 +147,7 @@ class World:
 
     def predicted_s(self, exchange: Prices, clients: Ints) -> Floats:
         """How long jobs take on links of their own at mean rates, without jitter, pauses or throttling."""
-        demand = exchange.demand(self.plan.clients.kind[clients])
+        demand = exchange.demand.taken(self.plan.clients.kind[clients])
         seconds: Floats = demand.down_s + demand.work_s * self.plan.clients.slowdown[clients] + demand.up_s
         return seconds
 
@@ -240,7 +240,7 @@ class World:
     ) -> Job:
         now_s, failures, kind = self.env.now, self.plan.fleet.failures, self._kind[client]
         if (exchange, kind) not in self._prices:
-            demand = self.plan.prices[exchange].demand(kind)
+            demand = self.plan.prices[exchange].demand.taken(kind)
             self._prices[exchange, kind] = Demand._make(np.asarray(one).item() for one in demand)
         price = self._prices[exchange, kind]
         nth, factor, sends, crashes_at, lives_s = self._ahead[exchange].take(client)

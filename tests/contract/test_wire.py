@@ -131,7 +131,7 @@ def test_what_is_merged_is_what_was_decoded():
         plan(drafts({**SHORT, "wire": {"up": TOPK, "down": "fp16"}})[0], DataAccess()), States()
     )
     learner, plan_ = Learner(context, Local(context, Loop(), ahead=False)), context.planned.plan
-    steps = plan_.prices[0].steps[plan_.clients.kind].tolist()
+    steps = plan_.prices[0].demand.steps[plan_.clients.kind].tolist()
     first, stale = (
         [TrainingJob(n + job, job, "train", 0, 0, 0, n + job, steps[job]) for job in range(4)] for n in (0, 4)
     )

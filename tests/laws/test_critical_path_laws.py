@@ -118,7 +118,7 @@ def with_client(given, client, taken=None, **columns):
     clients = given.plan.clients
     old = int(clients.kind[client])
     alone = np.count_nonzero(clients.kind == old) == 1
-    kind = old if alone else len(given.plan.prices[0].work_s)
+    kind = old if alone else len(given.plan.prices[0].demand.work_s)
     for name, value in {**columns, "kind": kind}.items():
         column = getattr(clients, name).copy()
         column[client] = value
@@ -133,12 +133,8 @@ def with_client(given, client, taken=None, **columns):
 
 def longer(prices, kind):
     """Prices with another kind at the end, like one of them."""
-    columns = {
-        name: np.append(values, values[kind])
-        for name, values in vars(prices).items()
-        if isinstance(values, np.ndarray)
-    }
-    return replace(prices, **columns, corners=None, taken=(*prices.taken, prices.taken[kind]))
+    demand = prices.demand.taken([*range(len(prices.taken)), kind])
+    return replace(prices, demand=demand, corners=None, taken=(*prices.taken, prices.taken[kind]))
 
 
 def others(given, change, client):
@@ -156,7 +152,8 @@ def priced(plan_, client, names):
     """Columns of a client's prices in each exchange."""
     kind = int(plan_.clients.kind[client])
     return [
-        {name: pytest.approx(getattr(one, name)[kind], rel=1e-12) for name in names} for one in plan_.prices
+        {name: pytest.approx(getattr(one.demand, name)[kind], rel=1e-12) for name in names}
+        for one in plan_.prices
     ]
 
 
@@ -210,7 +207,7 @@ def test_without_jitter_work_takes_what_it_was_priced_at():
     clients, prices = given.plan.clients, given.plan.prices
 
     def work_s(job, place):
-        return prices[place].work_s[clients.kind[job["client"]]] * clients.slowdown[job["client"]]
+        return prices[place].demand.work_s[clients.kind[job["client"]]] * clients.slowdown[job["client"]]
 
     saved_s = merged_s(given.plan)[-1] - slowest_s(given, work_s)
     assert saved_s > 0

@@ -62,14 +62,13 @@ def planned(policy="sync", selector="random", uplink=None):
 
 def widened(prices, spread):
     """Prices with corners, where everything takes so much less or more."""
-    bare = replace(prices, corners=None)
     more = ("work_s", "down_delay_s", "up_delay_s", "idle_w", "compute_w", "radio_w", "tail_w", "tail_s")
     ends = []
     for factor in (1 / spread, spread):
-        changed = {name: getattr(prices, name) * factor for name in more}
-        changed |= {name: getattr(prices, name) / factor for name in ("down_bps", "up_bps")}
-        ends.append(replace(bare, traces=(), **changed))
-    return replace(bare, corners=tuple(ends))
+        changed = {name: getattr(prices.demand, name) * factor for name in more}
+        changed |= {name: getattr(prices.demand, name) / factor for name in ("down_bps", "up_bps")}
+        ends.append(prices.demand._replace(**changed))
+    return replace(prices, corners=tuple(ends))
 
 
 def evaluated(plan_):
@@ -102,7 +101,7 @@ def test_at_their_own_prices_each_stage_took_what_it_took(policy):
     """
 
     def again(reader):
-        prices = read_prices(reader)
+        prices = [one.demand for one in read_prices(reader)]
         own = Repriced(Opened(reader).repriced, prices, prices, blind=reader.meta["blind"])
         taken = own.taken(reader.meta["virtual_s"])
         both = np.array([*taken.stage_j, *taken.tail_j])
@@ -129,7 +128,7 @@ def test_throttled_jobs_took_what_they_took():
     found = replace(found, plan=replace(found.plan, fleet=fleet))
 
     def again(reader):
-        prices, jobs = read_prices(reader), Opened(reader).repriced
+        prices, jobs = [one.demand for one in read_prices(reader)], Opened(reader).repriced
         return Repriced(jobs, prices, prices, blind=False).joules(reader.meta["virtual_s"]), jobs
 
     result, (joules, jobs) = summed(found, again)
@@ -148,7 +147,7 @@ def test_corners_are_what_a_run_there_takes(selector, end):
     In all, and until each evaluation.
     """
     found = planned(selector=selector)
-    there = tuple(replace(one.corners[end], traces=one.traces) for one in found.plan.prices)
+    there = tuple(replace(one, demand=one.corners[end], corners=None) for one in found.plan.prices)
     other = replace(found, plan=replace(found.plan, prices=there))
     here, at_corner = evaluated(found.plan), evaluated(other.plan)
 
@@ -170,7 +169,7 @@ def test_what_was_spent_until_an_evaluation_is_spent_again(policy):
     told = evaluated(found.plan)
 
     def again(reader):
-        prices = read_prices(reader)
+        prices = [one.demand for one in read_prices(reader)]
         own = Repriced(Opened(reader).repriced, prices, prices, blind=reader.meta["blind"])
         return [own.joules(t_s, version) for t_s, version, _ in told]
 
@@ -184,7 +183,7 @@ def test_a_lower_bound_of_work_is_one_of_the_run():
     for policy in OTHERS:
         found = planned(policy)
         cheap, costly = zip(*(one.corners for one in found.plan.prices), strict=True)
-        open_ = [replace(one, work_s=np.full_like(one.work_s, np.nan)) for one in costly]
+        open_ = [one._replace(work_s=np.full_like(one.work_s, np.nan)) for one in costly]
         prices = tuple(
             replace(one, corners=(low, high))
             for one, low, high in zip(found.plan.prices, cheap, open_, strict=True)
@@ -198,8 +197,8 @@ def test_a_lower_bound_of_work_is_one_of_the_run():
 def test_exchanges_that_take_turns_have_their_own_prices():
     """Jobs of two exchanges in turn: the energy is that of each, also where one alone becomes dearer."""
     draw = {"compute_w": 5, "idle_w": 1}
-    own = (exchange("train", 3, compute_s=10, **draw), exchange("share", 3, compute_s=2, every=2, **draw))
-    plan_ = hand_made(own, rounds=5)
+    table = (exchange("train", 3, compute_s=10, **draw), exchange("share", 3, compute_s=2, every=2, **draw))
+    plan_ = hand_made(table, rounds=5)
     rows = told(plan_)[2]
     rows = rows[np.argsort(rows["job"])]
     jobs, end_s = (
@@ -209,8 +208,9 @@ def test_exchanges_that_take_turns_have_their_own_prices():
     shares = int((rows["exchange"] == 1).sum())
     assert 0 < shares < len(rows) / 2
     whole = 6.0 * (10 * (len(rows) - shares) + 2 * shares)
+    own = [one.demand for one in table]
     assert Repriced(jobs, own, own, blind=False).joules(end_s) == pytest.approx(whole)
-    dearer = (own[0], replace(own[1], idle_w=own[1].idle_w + 10))
+    dearer = (own[0], own[1]._replace(idle_w=own[1].idle_w + 10))
     assert Repriced(jobs, own, dearer, blind=False).joules(end_s) == pytest.approx(whole + 20 * shares)
 
 
@@ -223,5 +223,5 @@ def test_models_that_take_alike_steps_have_their_own_costs():
     found = plan(draft, DataAccess(need="embedded"))
     again = Repricer(found.plan).prices(devices_of(found.plan.fleet, ""), found.plan.fleet.links)
     for one, own in zip(again, found.plan.prices, strict=True):
-        assert len(set(own.work_s.tolist())) > 2
-        assert one.work_s.tolist() == own.work_s.tolist()
+        assert len(set(own.demand.work_s.tolist())) > 2
+        assert one.demand.work_s.tolist() == own.demand.work_s.tolist()

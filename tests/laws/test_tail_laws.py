@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from fleets import fleets
 from hypothesis import given
-from plans import told_all
+from plans import reasked, told_all
 
 from edgefl.core.event import joules
 from edgefl.world.needs import Evaluate
@@ -47,7 +47,7 @@ def radios_alone(plan_):
     """The plan, of which nothing draws power but radios' tails."""
     nothing = ("idle_w", "compute_w", "radio_w", "receive_j_per_mbit", "transmit_j_per_mbit")
     zeros = dict.fromkeys(nothing, np.zeros(len(plan_.clients)))
-    return replace(plan_, prices=tuple(replace(one, **zeros) for one in plan_.prices))
+    return replace(plan_, prices=tuple(reasked(one, **zeros) for one in plan_.prices))
 
 
 def ends(monkeypatch):
@@ -69,7 +69,7 @@ def test_a_tail_lasts_until_the_next_transfer(plan_):
     with pytest.MonkeyPatch.context() as patch:
         end_s = ends(patch)
         _, needs, rows, tails = told_all(plan_)
-    own, tail_s = transfers(rows), plan_.prices[0].tail_s
+    own, tail_s = transfers(rows), plan_.prices[0].demand.tail_s
 
     def expected(until_s):
         return {client: tails_j(each, tail_s[client], until_s) for client, each in own.items()}
@@ -91,6 +91,6 @@ def test_who_arrived_waits_until_the_end_or_the_next_job(plan_):
         later = rows["dispatched_s"][(rows["client"] == row["client"]) & (rows["job"] > row["job"])]
         until_s = min(row["ended_s"], later.min(initial=np.inf))
         waits_s = 0.0 if np.isnan(row["arrived_s"]) else until_s - row["arrived_s"]
-        idle_w = plan_.prices[row["exchange"]].idle_w[row["client"]]
+        idle_w = plan_.prices[row["exchange"]].demand.idle_w[row["client"]]
         assert row["waiting_j"] == pytest.approx(idle_w * waits_s)
         assert waits_s >= 0

@@ -11,7 +11,6 @@ from plans import kernel
 
 from edgefl.core.cost import OP_CLASSES, PhaseTrace, Trace, Traced, Work, as_text, of_text
 from edgefl.core.errors import UserError
-from edgefl.core.plan import COLUMNS
 from edgefl.planning.fleets import recorded_devices
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
@@ -73,9 +72,10 @@ def test_pricing_again_gives_the_very_same_prices(kept):
     again = Repricer(found).prices(devices, found.fleet.links)
     for before, after in zip(one.prices, again, strict=True):
         assert (before.corners is None) == (after.corners is None)
-        for first, second in zip((before, *before.corners), (after, *after.corners), strict=True):
-            for key in COLUMNS:
-                np.testing.assert_array_equal(getattr(first, key), getattr(second, key), strict=True)
+        both = zip((before.demand, *before.corners), (after.demand, *after.corners), strict=True)
+        for first, second in both:
+            for column, again in zip(first, second, strict=True):
+                np.testing.assert_array_equal(column, again, strict=True)
 
 
 def test_a_damaged_trace_is_a_message(kept):

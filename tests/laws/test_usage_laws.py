@@ -11,7 +11,7 @@ from fleets import AVAILABILITY, FAILURES, POLICIES, built
 from hypothesis import given
 from hypothesis import strategies as st
 from mixed import MIXED
-from plans import with_server
+from plans import reasked, with_server
 from recorded import dry
 
 from edgefl.analysis.summary import summary
@@ -92,7 +92,7 @@ def useful_and_wasted_are_all(found, jobs, events):
 def test_sums_may_exceed_64_bits():
     """The operations of a large fleet do; each job's own still fit."""
     plan_ = mixed().plan
-    prices = tuple(replace(one, flops=np.full_like(one.flops, 2**62 + 2**40)) for one in plan_.prices)
+    prices = tuple(reasked(one, flops=np.full_like(one.demand.flops, 2**62 + 2**40)) for one in plan_.prices)
     zeros = dict.fromkeys(
         ("round", "loss", "down_bytes", "up_bytes", "energy_known", "energy_clients", "host_s"), 0
     )

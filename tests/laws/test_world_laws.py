@@ -30,7 +30,7 @@ def test_a_job_is_charged_its_prices(plan_):
         stations = [row[name] for name in ("dispatched_s", "received_s", "worked_s", "arrived_s")]
         taken_s = [row[name] for name in ("receive_s", "work_s", "transmit_s")]
         assert np.diff(stations) == pytest.approx(taken_s, rel=1e-9, abs=1e-6)
-        draw = plan_.prices[row["exchange"]].demand(plan_.clients.kind[row["client"]])
+        draw = plan_.prices[row["exchange"]].demand.taken(plan_.clients.kind[row["client"]])
         assert (row["receive_s"], row["down_bytes"]) == (draw.down_s, draw.down_bytes)
         assert (row["transmit_s"], row["up_bytes"], row["flops"]) == (draw.up_s, draw.up_bytes, draw.flops)
         megabits, received_j = 8 * draw.down_bytes / 1e6, row["receive_j"] + row["receive_idle_j"]

@@ -22,7 +22,7 @@ from torch import nn
 
 from edgefl.compute import meta
 from edgefl.core import catalogue
-from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Trace, Work
+from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Trace, Work
 from edgefl.protocol import Net
 
 BATCH = 4
@@ -287,7 +287,7 @@ def split(work: Work) -> Split:
 def of_one_step(trace: Trace) -> Split:
     """An exchange's multiply-adds with one step a phase; what frames the steps has none."""
     assert split(trace.start) == split(trace.finish) == NOTHING
-    return split(sum((phase.steps[BATCH] for phase in trace.phases), start=Work()))
+    return split(Cost(steps=tuple((phase.steps[BATCH], 1) for phase in trace.phases)).work)
 
 
 def test_every_method_has_its_closed_form():

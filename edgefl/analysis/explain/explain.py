@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from edgefl.core.devices import Board, Bounds
 from edgefl.core.documents import INLINE
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.link_traces import Way
-from edgefl.core.plan import COLUMNS, Plan
+from edgefl.core.plan import Plan
+from edgefl.core.price import Demand
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.planning.fleets import recorded_devices
 from edgefl.planning.repricing import pricers_of, rows_of
@@ -393,7 +394,7 @@ def _worked(found: Run, plan: Plan, medians: "Medians", places: Ints) -> dict[st
     busy_s, done = jobs.work_s, ~np.isnan(jobs.worked_s)
     # Whole work at full speed: the kinds' prices, by the steps that jobs took.
     work_s, of_all = (
-        np.stack([getattr(one, name) for one in plan.prices])[jobs.exchange, kind]
+        np.stack([getattr(one.demand, name) for one in plan.prices])[jobs.exchange, kind]
         for name in ("work_s", "steps")
     )
     planned_s = work_s * np.divide(jobs.steps, of_all, out=np.ones(len(work_s)), where=of_all > 0)
@@ -538,16 +539,14 @@ def _repriced(plan: Plan, changes: Changes, client: int | None) -> Plan:
     kinds = changes if client is None else {-1: changes[kind]} if kind in changes else {}
     prices = []
     for place, one in enumerate(plan.prices):
-        columns: dict[str, Any] = {
-            name: np.append(getattr(one, name), getattr(one, name)[kind]) for name in COLUMNS
-        }
+        columns = {name: np.append(each, each[kind]) for name, each in one.demand._asdict().items()}
         for row, values in kinds.items():
             for name, value in values[place].items():
                 columns[name][row] = value
-        prices.append(replace(one, corners=None, **columns))
+        prices.append(replace(one, corners=None, demand=Demand(**columns)))
     if client is not None:
         own = clients.kind.copy()
-        own[client] = len(prices[0].work_s) - 1
+        own[client] = len(prices[0].demand.work_s) - 1
         clients = replace(clients, kind=own)
     return replace(plan, clients=clients, prices=tuple(prices))
 
@@ -624,7 +623,7 @@ class Medians:
                 down_bps=down_bps,
                 up_bps=up_bps,
             )
-            for demand in (prices.demand(np.array(self._here)) for prices in self._prices)
+            for demand in (prices.demand.taken(self._here) for prices in self._prices)
         ]
         seconds = np.array([one.down_s + one.up_s for one in there]).sum(axis=0)
         return {

@@ -45,7 +45,7 @@ def transfers(found: Run, plan: Plan, jobs: Ints, way: Way) -> Transfers:
     client, place = found.jobs.client[jobs], found.jobs.exchange[jobs]
     kind = found.clients.kind[client]
     payload_bytes, delay_s, bps = (
-        np.stack([getattr(one, f"{way}_{name}") for one in plan.prices])[place, kind]
+        np.stack([getattr(one.demand, f"{way}_{name}") for one in plan.prices])[place, kind]
         for name in ("bytes", "delay_s", "bps")
     )
     busy, begins, *_ = _STAGES[way]

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.clients import Clients
-from edgefl.core.draws import key, normals, uniform, uniforms
+from edgefl.core.draws import derive, normals, uniform, uniforms
 from edgefl.core.params import Component
 from edgefl.core.units import Seconds
 
@@ -20,9 +20,6 @@ Zones: TypeAlias = Annotated[
     tuple[float, ...], Field(min_length=1, description="hours ahead of UTC; each client has one of them")
 ]
 Start: TypeAlias = Annotated[float, Field(ge=0, lt=24, description="hour in UTC at which the run begins")]
-Highest: TypeAlias = Annotated[
-    float, Field(gt=0, le=1, description="share of time of the client that is there most")
-]
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -55,15 +52,9 @@ class Timetable(ABC):
 
 
 class Availability(Component):
-    """What every model has."""
-
     @abstractmethod
     def timetable(self, clients: Clients, root: int) -> Timetable:
         """The timetable of a run's clients, from the run's seed."""
-
-    def start_h(self) -> float:
-        """The time of day at which runs begin, in hours."""
-        return 0.0
 
     def assumptions(self, clients: Clients) -> tuple[str, ...]:  # noqa: ARG002
         """What the model assumes of the clients' devices, a line each, for tables."""
@@ -95,8 +86,8 @@ class Poisson:
         """
         self.per_s = np.where(per_s < _RARE_PER_S, 0.0, per_s)
         self._kept = kept
-        self._key = key(root, purpose)
-        self._streams = [key(root, purpose, str(place)) for place in range(_MOST)]
+        self._key = derive(root, purpose)
+        self._streams = [derive(root, purpose, exchange=str(place)) for place in range(_MOST)]
         some = self.per_s > 0
         # Powers of two, so that t / window and window * number are exact and no event is lost on an edge.
         self._window_s = np.exp2(np.round(-np.log2(np.where(some, self.per_s, 1.0))))
@@ -112,13 +103,12 @@ class Poisson:
         window = np.floor(t_s[left] / self._window_s[clients[left]]).astype(np.int64)
         nearer = np.minimum if way > 0 else np.maximum
         while len(left):
-            best = np.full(len(left), way * np.inf)
             for rows, times in self._events(clients[left], window):
                 mine = (times > t_s[left[rows]]) == (way > 0)
-                best[rows[mine]] = nearer(best[rows[mine]], times[mine])
-            done = np.isfinite(best)
-            found[left[done]] = best[done]
-            left, window = left[~done], window[~done] + way
+                whose = left[rows[mine]]
+                found[whose] = nearer(found[whose], times[mine])
+            again = np.isinf(found[left])
+            left, window = left[again], window[again] + way
         return found
 
     def nearest_of(self, client: int, t_s: float, way: int) -> float:
@@ -201,24 +191,34 @@ class OnOff(Timetable):
         return there, (self._leaves if there else self._comes).nearest_of(client, t_s, 1)
 
 
-def at_share(root: int, share: Floats, correlation_s: float) -> OnOff:
-    """Clients that are each available for a share of the time, (clients,), from 0 to 1.
+class ByShare(Availability):
+    """Each client is available for a share of the time of its own.
 
-    A client is drawn anew at the events of a Poisson process of mean interval ``correlation_s``: the
-    correlation of its state with itself falls as exp(-t / ``correlation_s``).
+    Its state is drawn anew at the events of a Poisson process, and its correlation with itself falls as
+    exp(-t / ``correlation``).
     """
-    return OnOff(root, comes=share / correlation_s, leaves=(1 - share) / correlation_s)
+
+    highest: float = Field(1.0, gt=0, le=1, description="share of time of the client that is there most")
+    correlation: Duration = Field(HOUR_S, description="mean time until a state is drawn anew")
+
+    @abstractmethod
+    def relative(self, clients: Clients, root: int) -> Floats:
+        """Each client's share over the highest, (clients,)."""
+
+    def timetable(self, clients: Clients, root: int) -> OnOff:
+        share = self.highest * self.relative(clients, root)
+        return OnOff(root, comes=share / self.correlation, leaves=(1 - share) / self.correlation)
 
 
 def relative_lognormal(root: int, clients: int, sigma: float) -> Floats:
     """A persistent factor for each client, lognormal over the largest (Ribero et al. 2022), (clients,)."""
-    drawn: Floats = np.exp(sigma * normals(uniforms(key(root, "availability"), np.arange(clients))))
+    drawn: Floats = np.exp(sigma * normals(uniforms(derive(root, "availability"), np.arange(clients))))
     relative: Floats = drawn / drawn.max()
     return relative
 
 
 def zones_of(zones: tuple[float, ...], root: int, clients: int) -> Floats:
     """Each client's time zone in hours, (clients,): one of ``zones``, all equally likely."""
-    uniform = uniforms(key(root, "zone"), np.arange(clients), count=1)[0]
+    uniform = uniforms(derive(root, "zone"), np.arange(clients), count=1)[0]
     of_each: Floats = np.array(zones, dtype=np.float64)[(uniform * len(zones)).astype(np.int64)]
     return of_each

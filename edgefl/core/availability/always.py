@@ -8,8 +8,6 @@ from edgefl.core.clients import Clients
 
 
 class Always(Timetable):
-    """Available for ever."""
-
     def at(self, clients: Ints, t_s: Floats) -> Spell:
         return Spell(np.ones(len(clients), dtype=bool), np.full(len(t_s), np.inf))
 

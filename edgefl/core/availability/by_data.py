@@ -4,23 +4,19 @@ The more- and less-data-first modes of FLGo (Wang et al. 2023, arXiv:2306.12079)
 every round; here, in continuous time, at the events of a Poisson process, once an hour in the mean (assumed).
 """
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
-from edgefl.core.availability import HOUR_S, Availability, Duration, Highest, OnOff, at_share
+from edgefl.core.arrays import Floats
+from edgefl.core.availability import ByShare
 from edgefl.core.clients import Clients
 
 
-class Params(Availability):
-    power: Annotated[
-        float, Field(description="positive: more data, more often; negative: less data, more often")
-    ] = 1.0
-    highest: Highest = 1.0
-    correlation: Annotated[Duration, Field(description="mean time until a state is drawn anew")] = HOUR_S
+class Params(ByShare):
+    power: float = Field(1.0, description="positive: more data, more often; negative: less data, more often")
 
-    def timetable(self, clients: Clients, root: int) -> OnOff:
+    def relative(self, clients: Clients, root: int) -> Floats:  # noqa: ARG002
         samples = np.maximum(clients.samples, 1)
         most = samples.max() if self.power > 0 else samples.min()
-        return at_share(root, self.highest * (samples / most) ** self.power, self.correlation)
+        shares: Floats = (samples / most) ** self.power
+        return shares

@@ -25,7 +25,7 @@ from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import DAY_S, HOUR_S, Availability, Spell, Start, Timetable, Zones, zones_of
 from edgefl.core.clients import Clients
 from edgefl.core.devices import Battery, Capacity, ChargePower
-from edgefl.core.draws import key, normals, uniforms
+from edgefl.core.draws import derive, normals, uniforms
 from edgefl.core.params import NonNegative, Share
 from edgefl.core.units import Watts
 
@@ -38,23 +38,19 @@ _APART_S = 60.0
 
 
 class Params(Availability):
-    plug_in: Annotated[
-        float, Field(ge=0, lt=24, description="local hour at which clients are plugged in")
-    ] = 22.5
-    hours: Annotated[float, Field(ge=0.1, lt=24, description="how long they charge")] = 8.0
-    spread: Annotated[NonNegative, Field(description="standard deviation of both, in hours")] = 1.5
-    days: Annotated[
-        float, Field(ge=0.01, le=1, description="share of days on which a client is plugged in")
-    ] = 0.9
-    capacity: Annotated[Capacity | None, Field(description="of all batteries; null: the devices'")] = None
-    charger: Annotated[
-        ChargePower | None, Field(description="power that fills the batteries; null: the devices'")
-    ] = None
-    drain: Annotated[Watts, Field(description="mean power while unplugged")] = 0.6
-    minimum: Annotated[
-        Share | None, Field(description="level from which a client is available; null: the devices' cut-off")
-    ] = None
-    initial: Annotated[tuple[Level, Level], Field(description="range of levels at the start")] = (0.3, 1.0)
+    plug_in: float = Field(22.5, ge=0, lt=24, description="local hour at which clients are plugged in")
+    hours: float = Field(8.0, ge=0.1, lt=24, description="how long they charge")
+    spread: NonNegative = Field(1.5, description="standard deviation of both, in hours")
+    days: float = Field(0.9, ge=0.01, le=1, description="share of days on which a client is plugged in")
+    capacity: Capacity | None = Field(None, description="of all batteries; null: the devices'")
+    charger: ChargePower | None = Field(
+        None, description="power that fills the batteries; null: the devices'"
+    )
+    drain: Watts = Field(0.6, description="mean power while unplugged")
+    minimum: Share | None = Field(
+        None, description="level from which a client is available; null: the devices' cut-off"
+    )
+    initial: tuple[Level, Level] = Field((0.3, 1.0), description="range of levels at the start")
     zones: Zones = (0.0,)
     start: Start = 0.0
 
@@ -63,9 +59,6 @@ class Params(Availability):
         if self.initial[0] > self.initial[1]:
             raise ValueError("the lower level of 'initial' must not be above the upper one")
         return self
-
-    def start_h(self) -> float:
-        return self.start
 
     def timetable(self, clients: Clients, root: int) -> "Charging":
         return Charging(self, clients, root)
@@ -101,13 +94,13 @@ class Charging(Timetable):
 
     def __init__(self, params: Params, clients: Clients, root: int) -> None:
         self._params = params
-        self._key = key(root, "charging")
+        self._key = derive(root, "charging")
         count = len(clients)
         zone = zones_of(params.zones, root, count)
         noon = params.plug_in + params.hours / 2 - 12
         self._origin_s = ((noon - params.start - zone) % 24 - 24) * HOUR_S
         low, high = params.initial
-        uniform = uniforms(key(root, "battery"), np.arange(count), count=1)[0]
+        uniform = uniforms(derive(root, "battery"), np.arange(count), count=1)[0]
         of_devices = [params.battery(one) for one in clients.batteries]
         self._has = np.array([one is not None for one in of_devices])[clients.device]
         numbers = np.array([one or [np.nan] * 3 for one in of_devices])[clients.device].T

@@ -10,7 +10,6 @@ to be the probability above at every time, the draw's probability is P + P' / r.
 """
 
 import math
-from typing import Annotated
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -33,22 +32,16 @@ _TURN = 2 * math.pi / DAY_S
 
 
 class Params(Availability):
-    mean: Annotated[float, Field(gt=0, lt=1, description="share of the day that a client is available")] = (
-        0.25
+    mean: float = Field(0.25, gt=0, lt=1, description="share of the day that a client is available")
+    amplitude: float = Field(0.6, ge=0, le=1, description="the swing around the mean, as a share of it")
+    peak: float = Field(2.0, ge=0, lt=24, description="local hour of the largest availability")
+    correlation: Duration = Field(HOUR_S, description="mean time until a state is drawn anew")
+    sigma: float = Field(
+        0.0,
+        ge=0,
+        le=10,
+        description="of a lognormal factor of each client, at most 1 (FLGo's mode SLN); 0 is none",
     )
-    amplitude: Annotated[
-        float, Field(ge=0, le=1, description="the swing around the mean, as a share of it")
-    ] = 0.6
-    peak: Annotated[float, Field(ge=0, lt=24, description="local hour of the largest availability")] = 2.0
-    correlation: Annotated[Duration, Field(description="mean time until a state is drawn anew")] = HOUR_S
-    sigma: Annotated[
-        float,
-        Field(
-            ge=0,
-            le=10,
-            description="of a lognormal factor of each client, at most 1 (FLGo's mode SLN); 0 is none",
-        ),
-    ] = 0.0
     zones: Zones = (0.0,)
     start: Start = 0.0
 
@@ -64,9 +57,6 @@ class Params(Availability):
             limit = "above 1" if highest > 1 else "below 0"
             raise ValueError(f"the probability would go {limit}: lower 'mean', 'amplitude' or 'correlation'")
         return self
-
-    def start_h(self) -> float:
-        return self.start
 
     def timetable(self, clients: Clients, root: int) -> OnOff:
         count = len(clients)

@@ -34,13 +34,11 @@ class _IntervalRow(TypedDict):
 
 
 class Params(Availability):
-    file: Annotated[str | None, Field(description="CSV file: client, start_s, end_s")] = None
-    rows: Annotated[str | None, Field(description="instead of a file: 'client,start_s,end_s client,...'")] = (
-        None
+    file: str | None = Field(default=None, description="CSV file: client, start_s, end_s")
+    rows: str | None = Field(default=None, description="instead of a file: 'client,start_s,end_s client,...'")
+    repeat: Annotated[Seconds, Field(gt=0)] | None = Field(
+        default=None, description="length after which the intervals repeat"
     )
-    repeat: Annotated[
-        Annotated[Seconds, Field(gt=0)] | None, Field(description="length after which the intervals repeat")
-    ] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -77,13 +75,13 @@ class Intervals(Timetable):
         self._begins = self._number + 1j * self._start_s
 
     def at(self, clients: Ints, t_s: Floats) -> Spell:
-        number, base = self._user[clients], self._base(t_s)
+        number, within = self._user[clients], np.mod(t_s, self._period_s)
         first, end = (np.searchsorted(self._number, number, side) for side in ("left", "right"))
         # The last that has begun; before the first is another client's.
-        row = np.searchsorted(self._begins, number + 1j * (t_s - base), "right") - 1
+        row = np.searchsorted(self._begins, number + 1j * within, "right") - 1
         inside = row >= first
         available = np.zeros(len(t_s), dtype=bool)
-        available[inside] = (t_s - base)[inside] < self._end_s[row[inside]]
+        available[inside] = within[inside] < self._end_s[row[inside]]
         until = np.full(len(t_s), np.inf)
         until[available] = self._end_s[row[available]]
         later = ~available & (row + 1 < end)
@@ -91,16 +89,7 @@ class Intervals(Timetable):
         again = ~available & ~later & (first < end)
         until[again] = self._period_s + self._start_s[first[again]]
         # Later than t also where the sum is rounded.
-        return Spell(available, np.maximum(base + until, np.nextafter(t_s, np.inf)))
-
-    def _base(self, t_s: Floats) -> Floats:
-        """The beginnings of the periods that times are in."""
-        if math.isinf(self._period_s):
-            return np.zeros(len(t_s))
-        begun = np.floor(t_s / self._period_s)
-        # The quotient may have been rounded up.
-        begun -= begun * self._period_s > t_s
-        return begun * self._period_s
+        return Spell(available, np.maximum(t_s - within + until, np.nextafter(t_s, np.inf)))
 
 
 def _of_rows(rows: str) -> str:

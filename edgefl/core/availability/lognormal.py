@@ -5,30 +5,17 @@ drawn anew every round; here, in continuous time, at the events of a Poisson pro
 (assumed).
 """
 
-from typing import Annotated
-
 from pydantic import Field
 
-from edgefl.core.availability import (
-    HOUR_S,
-    Availability,
-    Duration,
-    Highest,
-    OnOff,
-    at_share,
-    relative_lognormal,
-)
+from edgefl.core.arrays import Floats
+from edgefl.core.availability import ByShare, relative_lognormal
 from edgefl.core.clients import Clients
 
 
-class Params(Availability):
-    sigma: Annotated[
-        float, Field(ge=0, le=10, description="of the lognormal distribution; -ln(1 - beta) in the paper")
-    ] = 0.7
-    highest: Highest = 1.0
-    correlation: Annotated[Duration, Field(description="mean time until a state is drawn anew")] = HOUR_S
+class Params(ByShare):
+    sigma: float = Field(
+        0.7, ge=0, le=10, description="of the lognormal distribution; -ln(1 - beta) in the paper"
+    )
 
-    def timetable(self, clients: Clients, root: int) -> OnOff:
-        return at_share(
-            root, self.highest * relative_lognormal(root, len(clients), self.sigma), self.correlation
-        )
+    def relative(self, clients: Clients, root: int) -> Floats:
+        return relative_lognormal(root, len(clients), self.sigma)

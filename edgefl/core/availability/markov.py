@@ -3,8 +3,6 @@
 A client is available for the share on / (on + off) of the time.
 """
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
@@ -13,8 +11,8 @@ from edgefl.core.clients import Clients
 
 
 class Params(Availability):
-    on: Annotated[Duration, Field(description="mean time for which a client stays")]
-    off: Annotated[Duration, Field(description="mean time for which it is away")]
+    on: Duration = Field(description="mean time for which a client stays")
+    off: Duration = Field(description="mean time for which it is away")
 
     def timetable(self, clients: Clients, root: int) -> OnOff:
         everyone = np.ones(len(clients))

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Any, Literal, NamedTuple
@@ -58,9 +58,8 @@ class Bounds(NamedTuple):
 class KernelClock:
     """Times work on a device in one number type, kernel by kernel.
 
-    Attributes:
-        roofs: one kernel's seconds of arithmetic and of memory traffic.
-        launch_s, backward_s: what starting a kernel, and a backward pass, takes besides.
+    ``roofs`` are one kernel's seconds of arithmetic and of memory traffic; starting it takes ``launch_s``
+    besides, and a backward pass ``backward_s``.
     """
 
     roofs: Callable[[Kernel], tuple[float, float]]
@@ -155,11 +154,6 @@ class Throttling(Strict):
     to: Annotated[Sourced[Slowest], NEEDED]
     recovery: Annotated[Sourced[Recovery], NEEDED]
 
-    @property
-    def numbers(self) -> tuple[float, ...]:
-        """The four, in seconds and as a share."""
-        return self.after.known, self.over.known, self.to.known, self.recovery.known
-
 
 class Training(Strict):
     """How much of a model the device can train.
@@ -213,19 +207,18 @@ class Board(Strict):
     def refusal(self, work: Work, dtype: str) -> str:
         """Why the device cannot do the work at all, whatever its size; empty if it can."""
         supports = self.training.supports if self.training else "everything"
-        is_modelled = dtype != "int8" or supports != "everything"
-        if supports == "everything" and is_modelled:
+        if supports == "everything" and dtype != "int8":
             return ""
-        products = [kernel for kernel, _ in work if kernel.kind != ELEMENTWISE]
-        gradients = [kernel for kernel in products if kernel.role in {GRAD_INPUT, GRAD_WEIGHT}]
+        roles = GRAD_INPUT, GRAD_WEIGHT
+        gradients = [kernel for kernel, _ in work if kernel.kind != ELEMENTWISE and kernel.role in roles]
         is_deep = any(kernel.role == GRAD_INPUT or kernel.op == "convolution" for kernel in gradients)
         is_one_layer = len({kernel.part for kernel in gradients}) == 1 and not is_deep
         if not gradients or (supports != "nothing" and is_one_layer):
             return ""
-        if not is_modelled:
+        if self.training is None or supports == "everything":
             return "int8 training is modelled for the last layer only: choose another number type"
-        source = self.training.source if self.training else ""
-        return f"it trains {'only the last layer' if supports == 'last layer' else supports}: {source}"
+        what = "only the last layer" if supports == "last layer" else supports
+        return f"it trains {what}: {self.training.source}"
 
     @abstractmethod
     def dtypes(self, *, inference: bool = False) -> tuple[str, ...]:
@@ -233,11 +226,7 @@ class Board(Strict):
 
     @abstractmethod
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> KernelClock:
-        """A clock for work in one number type.
-
-        Raises:
-            UserError: a number that timing needs is unknown, or the device does not support the type.
-        """
+        """A clock for work in a number type; a ``UserError`` if that is not supported, see ``known``."""
 
     @abstractmethod
     def launch(self, *, inference: bool = False) -> Sourced[float]:
@@ -262,29 +251,21 @@ class Board(Strict):
 
     def reads(self, number: str, dtype: str, *, inference: bool = False) -> bool:
         """Whether timing reads a number, given by its dotted name."""
-        return _within(number, self.areas(dtype, inference=inference))
+        return any(f"{number}.".startswith(f"{area}.") for area in self.areas(dtype, inference=inference))
 
     def known(self, name: str, dtype: str, *, inference: bool = False) -> dict[str, float]:
-        """The numbers that timing reads, by their dotted names.
-
-        Raises:
-            UserError: the device does not support the type, or a number is unknown.
-        """
+        """The numbers that timing reads, by dotted name; a ``UserError`` if one, or the type, is unknown."""
         supported = self.dtypes(inference=inference)
         if dtype not in supported:
             hint = f"it has {', '.join(supported)}"
             raise UserError(f"device {name!r} has no figure for {dtype}", where=name, hint=hint)
-        areas = self.areas(dtype, inference=inference)
-        numbers = {key: number for key, number in sourced(self) if _within(key, areas)}
+        every = sourced(self)
+        numbers = {key: number for key, number in every if self.reads(key, dtype, inference=inference)}
         if missing := [key for key, number in numbers.items() if number.value is None]:
             what = f"device {name!r} cannot be priced: no value for {', '.join(missing)}"
             hint = f"add it to a device like it: edgefl new device NAME --like {name}"
             raise UserError(what, where=name, hint=hint)
         return {key: float(number.known) for key, number in numbers.items()}
-
-
-def _within(key: str, areas: Iterable[str]) -> bool:
-    return any(f"{key}.".startswith(f"{area}.") for area in areas)
 
 
 AnyBoard: Any = Annotated[Board, OfKind("boards", "roofline", "kind")]

@@ -111,7 +111,6 @@ class Roofline(Board):
         return self
 
     def dtypes(self, *, inference: bool = False) -> tuple[str, ...]:
-        """The number types with a peak."""
         own = self.inference.peak if inference and self.inference else {}
         return tuple(self.peak | own)
 

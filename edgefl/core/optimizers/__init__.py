@@ -22,18 +22,14 @@ Each: TypeAlias = Callable[..., Tensors]
 
 
 class Optimizer(Component):
-    """What every optimizer has."""
-
-    lr: Annotated[Positive, Field(description="the learning rate at first; see schedule")]
-    weight_decay: Annotated[NonNegative, Field(description="the pull of every weight towards 0")] = 0.0
-    clip_norm: Annotated[
-        float | None, Field(gt=0, description="rescale the gradient to at most this 2-norm")
-    ] = None
-    schedule: Annotated[
-        SerializeAsAny[Schedule],
-        OfKind("schedules"),
-        Field(description="the rate, round by round"),
-    ] = Constant()
+    lr: Positive = Field(description="the learning rate at first; see schedule")
+    weight_decay: NonNegative = Field(default=0.0, description="the pull of every weight towards 0")
+    clip_norm: float | None = Field(
+        default=None, gt=0, description="rescale the gradient to at most this 2-norm"
+    )
+    schedule: Annotated[SerializeAsAny[Schedule], OfKind("schedules")] = Field(
+        default=Constant(), description="the rate, round by round"
+    )
 
     @abstractmethod
     def state(self, zeros: Callable[[], Tensors]) -> State:
@@ -43,7 +39,5 @@ class Optimizer(Component):
     def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
         """Updates the weights ``values`` and the lists of the state in place, and returns the new state.
 
-        Args:
-            gradients: already clipped; not to be written to.
-            lr: this round's rate.
+        Gradients are clipped already, and not to be written to; ``lr`` is this round's rate.
         """

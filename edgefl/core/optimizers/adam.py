@@ -1,7 +1,6 @@
 """Adam (Kingma and Ba 2015); weight decay is added to the gradient."""
 
 from collections.abc import Callable
-from typing import Annotated
 
 from pydantic import Field
 
@@ -10,11 +9,10 @@ from edgefl.core.params import Positive, Share
 
 
 class Params(Optimizer):
-    betas: Annotated[tuple[Share, Share], Field(description="decay of both moments")] = (0.9, 0.999)
-    eps: Annotated[Positive, Field(description="added to the root of the second moment")] = 1e-8
+    betas: tuple[Share, Share] = Field((0.9, 0.999), description="decay of both moments")
+    eps: Positive = Field(1e-8, description="added to the root of the second moment")
 
     def state(self, zeros: Callable[[], Tensors]) -> State:
-        """Both moments, and how many steps they are of."""
         return {"mean": zeros(), "square": zeros(), "steps": 0}
 
     def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:

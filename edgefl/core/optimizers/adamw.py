@@ -1,7 +1,5 @@
 """AdamW (Loshchilov and Hutter 2019): weight decay shrinks the weights directly."""
 
-from typing import Annotated
-
 from pydantic import Field
 
 from edgefl.core.optimizers import Each, State, Tensors, adam
@@ -9,9 +7,7 @@ from edgefl.core.params import NonNegative
 
 
 class Params(adam.Params):
-    weight_decay: Annotated[NonNegative, Field(description="times lr, the share that each weight loses")] = (
-        0.01
-    )
+    weight_decay: NonNegative = Field(0.01, description="times lr, the share that each weight loses")
 
     def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
         if self.weight_decay:

@@ -7,8 +7,6 @@ from edgefl.core.params import Component
 
 
 class Sampler(Component):
-    """What every distribution has."""
-
     @abstractmethod
     def draw(self, uniform: Floats) -> Floats:
         """Values (n,) from independent draws from (0, 1), (2, n); see ``edgefl.core.draws``."""

@@ -1,7 +1,5 @@
 """exp(N(mu, sigma)); mean exp(mu + sigma^2 / 2). FedScale's speeds have mu 1, sigma 0.6."""
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
@@ -12,8 +10,8 @@ from edgefl.core.samplers import Sampler
 
 
 class Params(Sampler):
-    mu: Annotated[float, Field(description="mean of the logarithm; the median is exp(mu)")] = 0.0
-    sigma: Annotated[NonNegative, Field(description="standard deviation of the logarithm")]
+    mu: float = Field(0.0, description="mean of the logarithm; the median is exp(mu)")
+    sigma: NonNegative = Field(description="standard deviation of the logarithm")
 
     def draw(self, uniform: Floats) -> Floats:
         return np.exp(self.mu + self.sigma * normals(uniform))

@@ -1,7 +1,5 @@
 """Pareto with the given minimum and tail index; the mean is infinite up to tail 1. A stress test."""
 
-from typing import Annotated
-
 from pydantic import Field
 
 from edgefl.core.arrays import Floats
@@ -10,8 +8,8 @@ from edgefl.core.samplers import Sampler
 
 
 class Params(Sampler):
-    minimum: Annotated[Positive, Field(description="the smallest value")] = 1.0
-    tail: Annotated[Positive, Field(description="tail index; the lower, the heavier the tail")]
+    minimum: Positive = Field(1.0, description="the smallest value")
+    tail: Positive = Field(description="tail index; the lower, the heavier the tail")
 
     def draw(self, uniform: Floats) -> Floats:
         drawn: Floats = self.minimum * uniform[0] ** (-1.0 / self.tail)

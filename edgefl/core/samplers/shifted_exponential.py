@@ -1,7 +1,5 @@
 """minimum + Exp(scale); mean minimum + scale (Lee 2018)."""
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
@@ -11,8 +9,8 @@ from edgefl.core.samplers import Sampler
 
 
 class Params(Sampler):
-    minimum: Annotated[Positive, Field(description="the smallest value")] = 1.0
-    scale: Annotated[Positive, Field(description="mean of what is added to it")]
+    minimum: Positive = Field(1.0, description="the smallest value")
+    scale: Positive = Field(description="mean of what is added to it")
 
     def draw(self, uniform: Floats) -> Floats:
         drawn: Floats = self.minimum - self.scale * np.log(uniform[0])

@@ -1,7 +1,5 @@
 """Uniform between low and high."""
 
-from typing import Annotated
-
 from pydantic import Field, model_validator
 
 from edgefl.core.arrays import Floats
@@ -10,8 +8,8 @@ from edgefl.core.samplers import Sampler
 
 
 class Params(Sampler):
-    low: Annotated[Positive, Field(description="the smallest value")]
-    high: Annotated[Positive, Field(description="the upper end")]
+    low: Positive = Field(description="the smallest value")
+    high: Positive = Field(description="the upper end")
 
     @model_validator(mode="after")
     def _ordered(self) -> "Params":

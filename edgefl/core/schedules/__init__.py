@@ -7,13 +7,8 @@ from edgefl.core.params import Component
 
 
 class Schedule(Component):
-    """What every schedule has.
-
-    Attributes:
-        NEEDS_ROUNDS: whether the factor depends on the number of rounds, which must then be given.
-    """
-
     NEEDS_ROUNDS: ClassVar[bool] = False
+    """Whether the factor depends on the number of rounds, which must then be given."""
 
     @abstractmethod
     def factor(self, round_: int, rounds: int) -> float:

@@ -1,7 +1,5 @@
 """The rate times gamma every round."""
 
-from typing import Annotated
-
 from pydantic import Field
 
 from edgefl.core.params import Positive
@@ -9,7 +7,7 @@ from edgefl.core.schedules import Schedule
 
 
 class Params(Schedule):
-    gamma: Annotated[Positive, Field(description="factor of each round")]
+    gamma: Positive = Field(description="factor of each round")
 
     def factor(self, round_: int, rounds: int) -> float:  # noqa: ARG002 - every schedule is asked the same way
         return float(self.gamma**round_)

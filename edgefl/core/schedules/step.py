@@ -1,7 +1,5 @@
 """The rate times gamma at regular intervals."""
 
-from typing import Annotated
-
 from pydantic import Field
 
 from edgefl.core.params import Positive
@@ -9,8 +7,8 @@ from edgefl.core.schedules import Schedule
 
 
 class Params(Schedule):
-    every: Annotated[int, Field(gt=0, description="rounds between two steps")]
-    gamma: Annotated[Positive, Field(description="factor of each step")] = 0.1
+    every: int = Field(gt=0, description="rounds between two steps")
+    gamma: Positive = Field(0.1, description="factor of each step")
 
     def factor(self, round_: int, rounds: int) -> float:  # noqa: ARG002 - every schedule is asked the same way
         return self.gamma ** (round_ // self.every)

@@ -41,8 +41,6 @@ class SpeedCurve(ABC):
 
 
 class Speed(Component):
-    """What every model has."""
-
     @abstractmethod
     def curve(self, clients: Clients, root: int) -> SpeedCurve:
         """The speeds of a run's clients, from the run's seed."""

@@ -5,7 +5,6 @@ Such times come and go as a two-state Markov chain in continuous time; they are 
 """
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -16,9 +15,9 @@ from edgefl.core.speed import Pace, Speed, SpeedCurve
 
 
 class Params(Speed):
-    share: Annotated[float, Field(gt=0, lt=1, description="share of time with another program")] = 0.2
-    length: Annotated[Duration, Field(description="mean length of such a time")] = 300.0
-    factor: Annotated[float, Field(ge=0.001, le=1, description="share of the speed that remains")] = 0.5
+    share: float = Field(0.2, gt=0, lt=1, description="share of time with another program")
+    length: Duration = Field(300.0, description="mean length of such a time")
+    factor: float = Field(0.5, ge=0.001, le=1, description="share of the speed that remains")
 
     def curve(self, clients: Clients, root: int) -> "Load":
         everyone = np.ones(len(clients))
@@ -29,8 +28,6 @@ class Params(Speed):
 
 @dataclass
 class Load(SpeedCurve):
-    """Slower while loaded, by a factor."""
-
     loaded: OnOff
     factor: float
 

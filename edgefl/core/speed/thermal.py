@@ -18,7 +18,6 @@ within 200 s (Sahin and Coskun, ESTIMedia 2016).
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 from pydantic import Field
 
@@ -33,15 +32,15 @@ _ROUNDING_S = 1e-6
 
 
 class Params(Speed):
-    onset: Annotated[Load | None, Field(description="load at full speed; null: the devices'")] = None
-    fall: Annotated[Fall | None, Field(description="further load until the floor; null: the devices'")] = None
-    floor: Annotated[
-        Slowest | None, Field(description="share of the full speed that remains; null: the devices'")
-    ] = None
-    recovery: Annotated[
-        Recovery | None, Field(description="rest from the floor until the client is cold; null: the devices'")
-    ] = None
-    steps: Annotated[int, Field(ge=1, le=1000, description="steps of the fall")] = 6
+    onset: Load | None = Field(None, description="load at full speed; null: the devices'")
+    fall: Fall | None = Field(None, description="further load until the floor; null: the devices'")
+    floor: Slowest | None = Field(
+        None, description="share of the full speed that remains; null: the devices'"
+    )
+    recovery: Recovery | None = Field(
+        None, description="rest from the floor until the client is cold; null: the devices'"
+    )
+    steps: int = Field(6, ge=1, le=1000, description="steps of the fall")
 
     def curve(self, clients: Clients, root: int) -> "Thermal":  # noqa: ARG002
         heating = [self._of(device) for device in clients.throttling]
@@ -57,7 +56,9 @@ class Params(Speed):
         given = self.onset, self.fall, self.floor, self.recovery
         if device is None and given == (None,) * 4:
             return None
-        own = _DEFAULTS if device is None else device.numbers
+        own = _DEFAULTS
+        if device is not None:
+            own = device.after.known, device.over.known, device.to.known, device.recovery.known
         return tuple(mine if one is None else one for one, mine in zip(given, own, strict=True))
 
 

@@ -97,7 +97,7 @@ class Draws:
     """Uniform draws for clients, new ones for each selection of a run."""
 
     def __init__(self, world: World, purpose: str) -> None:
-        self._stream = draws.key(world.plan.scenario.seed, purpose)
+        self._stream = draws.derive(world.plan.scenario.seed, purpose)
         self._nth = -1
 
     def next(self, clients: Ints) -> Floats:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from edgefl.core import seeds
+from edgefl.core import draws
 from edgefl.core.arrays import Ints
 from edgefl.world.selectors import Selector, SelectorParams
 from edgefl.world.world import World
@@ -27,9 +27,9 @@ class _Random(Selector):
     def cohort_places(self, count: int, candidates: int) -> Ints:
         root, round_ = self._world.plan.scenario.seed, self._world.round
         if round_ == self._round:
-            rng = seeds.generator(root, "another cohort", nth=self._selections)
+            rng = draws.generator(root, "another cohort", nth=self._selections)
         else:
-            rng = seeds.generator(root, "cohort", nth=round_)
+            rng = draws.generator(root, "cohort", nth=round_)
         self._round = round_
         self._selections += 1
         if count == 1:

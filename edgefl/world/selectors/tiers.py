@@ -23,7 +23,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from edgefl.core import seeds
+from edgefl.core import draws
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.errors import ScenarioError
 from edgefl.core.plan import Plan
@@ -103,7 +103,7 @@ class Tiers(Selector):
         if not self.credits.any():
             self.credits[:] = self._params.credits
         chances = self.chances * (self.credits > 0)
-        rng = seeds.generator(self._world.plan.scenario.seed, "tier", nth=round_)
+        rng = draws.generator(self._world.plan.scenario.seed, "tier", nth=round_)
         self._current = int(rng.choice(len(chances), p=chances / chances.sum()))
         self.credits[self._current] -= 1
 

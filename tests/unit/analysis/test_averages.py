@@ -11,7 +11,7 @@ from edgefl.analysis.groups import SeedGroup, baselines, front, judged, pairs, s
 from edgefl.analysis.metrics import metrics
 from edgefl.analysis.sensitivity import Dependence, ordered
 from edgefl.core.corners import Interval
-from edgefl.core.totals import EnergyTotal
+from edgefl.core.event import EnergyTotal
 from edgefl.planning.sensitivity import Sensitivity, Turn, Verdict
 
 

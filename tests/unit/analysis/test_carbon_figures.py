@@ -7,13 +7,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from plans import plan, prices, told_all
+from plans import plan, prices, reasked, told_all
 
 from edgefl.analysis.bills import J_PER_KWH, Amount, Emitted, Intensities, in_grams, regions_of
-from edgefl.analysis.repricing import Repriced
 from edgefl.analysis.run import Run
 from edgefl.core.cost import Trace, Work
-from edgefl.core.draws import key, uniforms
+from edgefl.core.draws import derive, uniforms
 from edgefl.core.event import Kind
 from edgefl.planning.carbon import Carbon, completed
 from edgefl.store.writer import Store
@@ -168,7 +167,7 @@ def test_a_target_at_the_end_took_the_whole_run():
     found = emitted(two, carbon, 3 * HOUR_S, {"global": 3 * HOUR_S})
     assert found.to_target["global"] == found.whole
     assert found.whole["waiting"].amount == pytest.approx(0.1 * 1 * 100)
-    silent = replace(two, prices=(replace(two.prices[0], tail_w=np.zeros(2)),))
+    silent = replace(two, prices=(reasked(two.prices[0], tail_w=np.zeros(2)),))
     without = emitted(silent, carbon, 3 * HOUR_S).whole
     assert found.whole["devices"].amount - without["devices"].amount == pytest.approx(0.3 * 1 * 100)
 
@@ -228,7 +227,7 @@ def test_a_tail_emits_when_it_is_drawn(jobs, end_s, drawn):
     times = [0.0, *(until_s for _, until_s in drawn), math.inf]
     with reading(TAILED, {"regions": {"x": FLAT}}, told=tailed(jobs, end_s)) as reader:
         run, region = Run(reader), np.zeros(1, dtype=np.int64)
-        vars(run)["corners"] = [Repriced(run.repriced, TAILED.prices, TAILED.prices, blind=False)]
+        vars(run)["corners"] = [run.repriced_at([one.demand for one in TAILED.prices])]
         flat = Carbon.model_validate({"regions": {"x": FLAT}})
         found = Emitted(run, flat, Seconds(), region, end_s)
     for t_s in times:
@@ -259,7 +258,7 @@ def test_clients_are_dealt_by_shares():
     assert np.bincount(places, minlength=3) / 40_000 == pytest.approx([0.25, 0.75, 0], abs=0.01)
     assert (regions_of(record, 10, root=5) == places[:10]).all()
     assert (regions_of(record, 40_000, root=6) != places).any()
-    slow = uniforms(key(5, "slowdown"), np.arange(40_000), count=1)[0]
+    slow = uniforms(derive(5, "slowdown"), np.arange(40_000), count=1)[0]
     assert np.corrcoef(places, slow)[0, 1] == pytest.approx(0, abs=0.02)
     huge = Carbon.model_validate({"regions": {"DE": 1e308, "FR": 1e308}})
     assert set(regions_of(huge, 100, root=5)) == {0, 1}

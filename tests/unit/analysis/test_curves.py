@@ -8,7 +8,7 @@ import pytest
 from edgefl.analysis.curves import curves
 from edgefl.analysis.groups import SeedGroup
 from edgefl.analysis.history import History
-from edgefl.core.totals import EnergyTotal
+from edgefl.core.event import EnergyTotal
 
 
 def history(rounds, accuracies, *, seconds=10.0, joules=5.0, known=2):

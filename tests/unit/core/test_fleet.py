@@ -10,7 +10,7 @@ from plans import link
 from edgefl.core import inheriting
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.drafts import load
-from edgefl.core.draws import key, sample, uniforms
+from edgefl.core.draws import derive, sample, uniforms
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Failures, Fleet, FleetMember
 from edgefl.core.samplers.fixed import Params as Fixed
@@ -29,7 +29,7 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 
 DRAWS = 400_000
-UNIFORM = uniforms(key(0, "test"), np.arange(DRAWS))
+UNIFORM = uniforms(derive(0, "test"), np.arange(DRAWS))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 import torch
 from batches import batches
 
+from edgefl.core.draws import derive
 from edgefl.core.errors import DataError
-from edgefl.core.seeds import derive
 from edgefl.core.steps import Passes, step_sequence
 from edgefl.data import Arrays, Spec
 from edgefl.data.augmentations import shift

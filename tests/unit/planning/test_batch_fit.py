@@ -64,7 +64,7 @@ def planned(fleet, clients=4, batch_size="fit", **changes):
 
 def peak(batch_size, fleet):
     """The largest memory of any client at a batch size."""
-    return int(planned(fleet, batch_size=batch_size).plan.price("train").peak_bytes.max())
+    return int(planned(fleet, batch_size=batch_size).plan.price("train").demand.peak_bytes.max())
 
 
 def test_one_more_sample_would_not_fit_with_its_margin(fleet):

@@ -7,7 +7,7 @@ from small import SKEWED
 
 import edgefl
 from edgefl.core.errors import ScenarioError
-from edgefl.core.plan import COLUMNS
+from edgefl.core.price import COLUMNS
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.group import drafts
@@ -42,7 +42,7 @@ def planned(length, **changes):
 
 def column(found, name: str, exchange: str = "train"):
     """A column of the prices, by client."""
-    return getattr(found.plan.price(exchange), name)[found.plan.clients.kind]
+    return getattr(found.plan.price(exchange).demand, name)[found.plan.clients.kind]
 
 
 def seconds(found, exchange: str = "train"):
@@ -95,10 +95,10 @@ def test_a_run_does_what_fits(tmp_path):
         flops = {row["client"]: row["flops"] for row in reader.rows("jobs", "job")}
     prices = again.price("train")
     kind = again.clients.kind
-    assert len(set(prices.steps[kind] / np.ceil(again.clients.samples / 16))) > 2
-    assert all(count == prices.flops[kind[client]] for client, count in flops.items())
-    for name in COLUMNS:
-        np.testing.assert_array_equal(getattr(prices, name), getattr(found.plan.price("train"), name))
+    assert len(set(prices.demand.steps[kind] / np.ceil(again.clients.samples / 16))) > 2
+    assert all(count == prices.demand.flops[kind[client]] for client, count in flops.items())
+    for column, planned_ in zip(prices.demand, found.plan.price("train").demand, strict=True):
+        np.testing.assert_array_equal(column, planned_)
 
 
 @pytest.mark.parametrize(

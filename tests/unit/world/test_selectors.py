@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plans import plan, prices
 from selecting import World, built, chosen, ended, everybody
 
-from edgefl.core import catalogue, draws, seeds
+from edgefl.core import catalogue, draws
 from edgefl.core.errors import ScenarioError
 
 NAMES = tuple(catalogue.entries("selectors"))
@@ -50,7 +50,7 @@ def test_random_keeps_the_draw_of_a_round():
     world = World([1] * 1000, seed=5)
     selector = built("random", world)
     for world.round in (0, 1, 2):
-        rng = seeds.generator(5, "cohort", nth=world.round)
+        rng = draws.generator(5, "cohort", nth=world.round)
         expected = sorted(rng.choice(1000, 10, replace=False).tolist())
         first, second, third = (chosen(selector, 10, everybody(world)) for _ in range(3))
         assert first == expected
@@ -112,7 +112,7 @@ def test_power_of_choice_draws_candidates_by_data():
 
 def test_a_sample_without_replacement_has_the_chances_of_successive_draws():
     """Weights 1, 2, 3: the pair {1, 2} comes with probability 2/6 x 3/4 + 3/6 x 2/3 = 7/12."""
-    stream = draws.key(0, "test")
+    stream = draws.derive(0, "test")
     pairs = Counter(
         tuple(
             sorted(draws.sample(draws.uniforms(stream, range(3), nth, count=1)[0], np.array([1.0, 2, 3]), 2))
