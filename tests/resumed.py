@@ -8,7 +8,6 @@ import torch
 from damage import verify
 
 from edgefl.protocol import Tree, flatten, read_tree
-from edgefl.store.events import event_hash
 from edgefl.store.locks import LOCK
 from edgefl.store.reader import Reader, read
 from edgefl.store.schema import STORED
@@ -55,8 +54,8 @@ def _differences(left: Reader, right: Reader, but: Collection[str]) -> Iterator[
     for table in STORED:
         if table not in _OF_FILES:
             yield from _unequal(table, _rows(left, table), _rows(right, table))
-    if event_hash(left) != event_hash(right):
-        yield f"event hashes {event_hash(left)} and {event_hash(right)}"
+    if left.event_hash() != right.event_hash():
+        yield f"event hashes {left.event_hash()} and {right.event_hash()}"
     for kind in ("version", "best"):
         yield from _unequal_files(kind, _versions(left, kind), _versions(right, kind))
     yield from _unequal_files("state of client", _states(left), _states(right))

@@ -6,7 +6,7 @@ whose limits are raised goes on. Versions, states and outcomes that none of them
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from edgefl.store.folders import FILES
 from edgefl.store.reader import Reader
-from edgefl.store.sums import filed
 
 # The newest of them.
 _KEPT = 2
@@ -94,11 +93,7 @@ class Checkpoint:
 
 
 def checkpoints_of(reader: Reader) -> list[Checkpoint]:
-    """The checkpoints of a run, the newest first.
-
-    Raises:
-        UserError: the database is damaged.
-    """
+    """The checkpoints of a run, the newest first."""
     versions = {row["version"]: _file(row) for row in reader.rows("versions")}
     outcomes = {row["outcome"]: (_file(row), json.loads(row["content"])) for row in reader.rows("outcomes")}
     states = reader.rows("states", "job")
@@ -147,6 +142,12 @@ def keep_newest(database: sqlite3.Connection, count: int = _KEPT) -> None:
     )
 
 
+def filed(database: sqlite3.Connection) -> dict[str, str]:
+    """By file, the SHA-256 of each that a row refers to."""
+    tables = " UNION ALL ".join(f"SELECT file, sha256 FROM {table}" for table in FILES)  # noqa: S608 - our own names
+    return dict(database.execute(tables).fetchall())
+
+
 def sweep(folder: Path, database: sqlite3.Connection) -> None:
     """Deletes the files of a run that no row refers to; the rows are on the disk."""
     kept = filed(database)
@@ -155,23 +156,3 @@ def sweep(folder: Path, database: sqlite3.Connection) -> None:
             for path in (folder / name).iterdir():
                 if f"{name}/{path.name}" not in kept:
                     path.unlink()
-
-
-def rewind(database: sqlite3.Connection, to: Checkpoint | None, jobs: Iterable[int], turn: int) -> None:
-    """Takes the rows away that came after a checkpoint; the arguments are those of ``Store.rewind``."""
-    number, version, evaluated = (to.number, *to.place[1:3]) if to else (0, 0, False)
-    for table, where, values in (
-        ("jobs", "job NOT IN (SELECT value FROM json_each(?))", (json.dumps(list(jobs)),)),
-        ("settled_tails", "TRUE", ()),
-        ("server_events", "turn > ?", (turn,)),
-        ("merges", "version > ?", (version,)),
-        *(
-            (table, "version > ? OR version = ? AND NOT ?", (version, version, evaluated))
-            for table in ("evaluations", "client_evaluations", "measures")
-        ),
-        ("states", "checkpoint > ?", (number,)),
-        ("checkpoints", "checkpoint > ?", (number,)),
-        ("versions", "? OR version > ?", (to is None, version)),
-    ):
-        database.execute(f"DELETE FROM {table} WHERE {where}", values)  # noqa: S608 - our own names
-    keep_newest(database)
