@@ -83,7 +83,7 @@ def rm(paths: RunFolders, yes: Annotated[bool, Option("--yes", "-y", help="Do no
     if not yes:
         _ask(found)
     freed = sum(remove(one) for one in found)
-    removed = [run for one in found for run in one.runs]
+    removed = [run for one in found for run in one.runs.values()]
     lines = [f"removed {show_count(len(removed), 'run')}, freed {show_bytes(freed)}"]
     return Answer("removal", {"removed": removed, "freed_bytes": freed}, lines=lines)
 

@@ -15,9 +15,6 @@ from typing import Any, NamedTuple
 from edgefl.store.folders import FILES
 from edgefl.store.reader import Reader
 
-# The newest of them.
-_KEPT = 2
-
 
 def state_file(job: int) -> str:
     """The name of the file with the state that a job wrote, in the folder ``states``."""
@@ -69,12 +66,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint, as its run's directory has it: as ``Saved``, with files in place of trees.
-
-    Attributes:
-        number: counted from 1.
-        events: the event hash of all that had happened.
-    """
+    """A checkpoint, numbered from 1: as ``Saved``, with files in place of trees, and the run's event hash."""
 
     number: int
     place: CheckpointPlace
@@ -120,11 +112,8 @@ def _file(row: Mapping[str, Any]) -> SavedFile:
     return SavedFile(row["file"], row["sha256"])
 
 
-def keep_newest(database: sqlite3.Connection, count: int = _KEPT) -> None:
-    """Removes older checkpoints, and versions, outcomes and states that none of those that are left needs.
-
-    So many are kept beside the newest regular one.
-    """
+def keep_newest(database: sqlite3.Connection, count: int = 2) -> None:
+    """Keeps so many checkpoints, the newest regular one, and the versions, outcomes and states they need."""
     database.execute(
         "DELETE FROM checkpoints WHERE checkpoint NOT IN "
         "(SELECT checkpoint FROM checkpoints ORDER BY checkpoint DESC LIMIT ?) "

@@ -30,8 +30,8 @@ IN_MEMORY = Path(":memory:")
 # Tables of files, each in a folder of that name.
 FILES = ("versions", "states", "outcomes")
 _RUNS = Path("runs")
-# The database, or what becomes it.
 _TEMPORARY = r"(\.\d+-\d+\.tmp)?"
+# The database, or what becomes it.
 _MADE = re.compile(re.escape(DATABASE) + _TEMPORARY)
 # What edgefl writes in a group's directory and in a run's, by the paths there.
 _OF_GROUPS = r"group\.json|report\.html"
@@ -200,14 +200,13 @@ class Removal:
     """A group, or a run, that can be removed.
 
     Attributes:
-        folder: its directory.
         within: the directory that was named, which is ``folder`` or holds it.
-        runs: the directories of its runs, as they were named; of a run its own.
+        runs: by where they really are, the directories of its runs as they were named; of a run its own.
     """
 
     folder: Path
     within: Path
-    runs: list[Path]
+    runs: dict[Path, Path]
 
 
 def size_of(folder: Path) -> int:
@@ -228,15 +227,12 @@ def removals(paths: Sequence[Path]) -> list[Removal]:
     the home.
     """
     found: dict[Path, Removal] = {}
-    seen: set[tuple[Path, Path]] = set()
     for path in paths:
         for run in _made(path):
             folder = run.parent if run != path and is_group(run.parent) else run
-            one = found.setdefault(folder.resolve(), Removal(folder, path, []))
-            pair = folder.resolve(), run.resolve()
-            if pair not in seen and not is_group(run):
-                seen.add(pair)
-                one.runs.append(run)
+            one = found.setdefault(folder.resolve(), Removal(folder, path, {}))
+            if not is_group(run):
+                one.runs.setdefault(run.resolve(), run)
     # A run whose group goes as well is the group's.
     removable = [one for real, one in found.items() if not any(parent in found for parent in real.parents)]
     for one in removable:
@@ -289,7 +285,7 @@ def remove(removal: Removal) -> int:
             else:
                 (run.parent / GROUP).unlink()
         try:
-            for run in removal.runs:
+            for run in removal.runs.values():
                 _clear(run, f"{_OF_RUNS}|{_LOCK}")
             _clear(folder, f"{_OF_GROUPS}|{_LOCK}")
         except OSError as error:
