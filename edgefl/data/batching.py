@@ -54,11 +54,8 @@ class Together:
         """Takes a phase and a job's seed for each client; phases differ in length only.
 
         "train" data are shuffled anew in every pass and augmented; "plain" data are neither. "public" data
-        are the same for every client, treated like "plain" ones, and y is each sample's place.
-
-        Raises:
-            DataError: the federation was planned without files.
-            ValueError: the phase's kind of data is unknown, or its length is not that of its data.
+        are the same for every client, treated like "plain" ones, and y is each sample's place. Where the
+        phase's data are of another kind or number, this is a ``ValueError``, without files a ``DataError``.
         """
         self._spec, self._phase, self._seeds = federation.spec, phases[0], seeds
         self._images, self._labels, parts = _data(federation, self._phase, clients)
@@ -92,10 +89,8 @@ class Together:
     def take(self, chosen: Sequence[int], done: Sequence[int]) -> Batch:
         """The next batch of each of the chosen clients, stacked along a new first dimension.
 
-        Args:
-            chosen: the clients' places in the group, ascending.
-            done: for each client of the group, how many steps it has taken in this phase; the next batches of
-                the chosen ones have one size.
+        These are named by their places in the group, ascending, and their next batches have one size. Each
+        client of the group has ``done`` so many steps in this phase.
         """
         if self._augment is not None:
             taken = [self._augmented(place, done[place]) for place in chosen]
@@ -204,11 +199,7 @@ def _shuffled(seeds: Sequence[int], samples: Sequence[int], passes: int) -> Ints
 
 
 def normalised(federation: Federation, indices: Ints, split: Literal["train", "test"]) -> Tensor:
-    """Images as models take them: (len(indices), C, H, W) float32, mean 0 and deviation 1 over the dataset.
-
-    Raises:
-        DataError: the federation was planned without files.
-    """
+    """Images as models take them: (len(indices), C, H, W) float32, of mean 0 and deviation 1 over all."""
     images = _gathered(_pixels(federation, split), torch.from_numpy(indices))
     return _normalised(federation.spec, _floats(images))
 

@@ -114,10 +114,8 @@ class Source:
     def read(self, folder: Path | None, *, download: bool) -> tuple[Spec, Arrays]:
         """The images, and the spec with everything that is computed of them; see ``load``.
 
-        A pixel's channels lie side by side in memory, which suits convolutions.
-
-        Raises:
-            DataError: the files are missing or unreadable, or do not fit the spec.
+        A pixel's channels lie side by side in memory, which suits convolutions. A ``DataError`` is raised
+        where files are missing or unreadable, or do not fit the spec.
         """
         loaded = self.load(folder, download=download)
         arrays = returned(loaded, Arrays, self.load, "edgefl.data.Arrays", DataError)
@@ -162,10 +160,9 @@ def _check(spec: Spec, part: str, x: Pixels, y: Ints, users: Ints | None, where:
 
 
 def moments(x: Pixels) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel of (N, C, H, W), with pixels scaled to [0, 1].
+    """Mean and deviation of each channel of (N, C, H, W), with pixels, but not signals, scaled to [0, 1].
 
-    Signals are not scaled. A channel whose pixels are all alike has the deviation 1, by which images can be
-    divided.
+    A channel whose pixels are all alike has the deviation 1, by which images can be divided.
     """
     if x.dtype != np.uint8:
         axes = (0, 2, 3)

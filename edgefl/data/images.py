@@ -5,8 +5,6 @@ the encoded files' paths, sizes, inodes and times of change, so a file that chan
 missing, cannot be written or was damaged is decoded again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import warnings
@@ -55,9 +53,6 @@ def decoded_once(files: Sequence[Path], how: Mapping[str, Any], decode: Callable
     Args:
         files: all that ``decode`` reads, in an order that depends on their names alone.
         how: everything else that its result depends on, as plain data.
-
-    Raises:
-        DataError: a file cannot be read; see ``decode`` too.
     """
     key = json.dumps([list(map(_state, files)), version("pillow"), dict(how)], sort_keys=True)
     entry = cache_folder() / "images" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
@@ -103,10 +98,8 @@ def decoded(images: Iterable[Encoded], count: int, shape: tuple[int, int, int], 
     They are made grey or coloured as the channels ask; transparency is dropped, and 16-bit grey keeps its
     upper byte. With ``fit``, they are turned upright and resized to (channels, height, width), too; without,
     one of another size is an error. One after another: for small images PIL spends most of its time in
-    Python, reading headers, and threads would only wait for each other.
-
-    Raises:
-        DataError: an image cannot be decoded or does not fit, or all of them would not fit in memory.
+    Python, reading headers, and threads would only wait for each other. What cannot be decoded, or would not
+    fit in memory, is a ``DataError``.
     """
     channels, height, width = shape
     try:
@@ -120,18 +113,14 @@ def decoded(images: Iterable[Encoded], count: int, shape: tuple[int, int, int], 
 
 
 def header(source: bytes | Path, name: str) -> tuple[str, int, int]:
-    """PIL's mode of an image, and its height and width as it is to be shown.
-
-    Raises:
-        DataError: it is no image.
-    """
+    """PIL's mode of an image, and its height and width as it is to be shown."""
     with _opened(source, name) as image:
         _turn(image)
         return image.mode, image.height, image.width
 
 
 @contextmanager
-def _opened(source: bytes | Path, name: str) -> Iterator[Image.Image]:
+def _opened(source: bytes | Path, name: str) -> "Iterator[Image.Image]":
     """An image whose header is read."""
     from PIL import Image
 
@@ -146,7 +135,7 @@ def _opened(source: bytes | Path, name: str) -> Iterator[Image.Image]:
         yield image
 
 
-def _turn(image: Image.Image) -> None:
+def _turn(image: "Image.Image") -> None:
     """Turns an image upright."""
     from PIL import ImageOps
 
@@ -154,7 +143,7 @@ def _turn(image: Image.Image) -> None:
         ImageOps.exif_transpose(image, in_place=True)
 
 
-def _pixels(image: Image.Image, name: str, shape: tuple[int, int, int], *, fit: bool) -> Pixels:
+def _pixels(image: "Image.Image", name: str, shape: tuple[int, int, int], *, fit: bool) -> Pixels:
     """(H, W, C); resized by PIL's antialiasing bilinear filter."""
     from PIL import Image
 

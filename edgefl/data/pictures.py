@@ -71,11 +71,7 @@ def of_files(files: Sequence[Path], labels: Ints) -> Pictures:
 
 
 def decoded_pictures(train: Pictures, test: Pictures, shape: tuple[int, int, int], *, fit: bool) -> Arrays:
-    """Both parts in one shape, from the cache if they were decoded before; see ``edgefl.data.images``.
-
-    Raises:
-        DataError: an image cannot be read or does not fit.
-    """
+    """Both parts in one shape, from the cache if they were decoded before; see ``edgefl.data.images``."""
 
     def decode() -> Arrays:
         train_x, test_x = (
@@ -117,14 +113,9 @@ class OwnImages(Dataset):
         return Path(self.path)
 
     def source(self, names: tuple[str, ...], train: Pictures, test: Pictures | None = None) -> Source:
-        """The dataset, named after its folder.
+        """The dataset, named after its folder, of classes of these names.
 
-        Args:
-            names: of the classes.
-            test: the images to test on; None for a share of each class's, the same ones for every seed.
-
-        Raises:
-            DataError: an image cannot be read, or a class has too few.
+        Without images to ``test`` on, a share of each class's is taken, the same ones for every seed.
         """
         if len(names) < 2:  # noqa: PLR2004 - the least that can be told apart
             raise DataError(f"there is only the class {names[0]!r}; at least 2 are needed", where=self.path)

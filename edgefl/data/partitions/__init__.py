@@ -61,17 +61,13 @@ class Skewed(Partition):
         """Shares of all (C,) samples of each class, (clients, C)."""
 
     def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:
-        """Every sample goes to one client, and none is dropped.
-
-        Raises:
-            UserError: the samples are too few for ``min_samples`` each, or no draw gave every client as many.
-        """
+        """Every sample goes to one client, and none is dropped; no good draw is a ``UserError``."""
         equal, least, best = f"task.partition={self.EQUAL} gives all equally many", self.min_samples, 0
         if clients * least > len(labels):
             hint = f"--set {equal}; or use fewer clients or a smaller min_samples"
             raise TooFewError(labels, clients, f"{least}", hint)
         most = min(_MOST_DRAWS, max(_FEW_DRAWS, _MOST_SHARES // (clients * classes)))
-        available = stock(labels, classes)
+        available = np.bincount(labels, minlength=classes)
         for nth in range(most):
             counts = self.draw(available, clients, rng)
             if (smallest := int(counts.sum(axis=1).min())) >= least:
@@ -101,11 +97,6 @@ def held(owner: Ints, clients: int) -> list[Ints]:
     """Each client's samples, sorted, of the owner of each; an owner that is no client's number is nobody."""
     order = np.argsort(owner, kind="stable")
     return np.split(order, np.cumsum(np.bincount(owner, minlength=clients)))[:clients]
-
-
-def stock(labels: Ints, classes: int) -> Ints:
-    """How many samples of each class there are, (C,)."""
-    return np.bincount(labels, minlength=classes).astype(np.int64)
 
 
 def equal_sizes(samples: int, clients: int) -> Ints:

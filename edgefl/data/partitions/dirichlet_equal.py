@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from edgefl.core.arrays import Ints
-from edgefl.data.partitions import Partition, deal, equal_sizes, stock
+from edgefl.data.partitions import Partition, deal, equal_sizes
 
 
 class Params(Partition):
@@ -19,7 +19,7 @@ class Params(Partition):
     def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:
         """Every sample goes to one client, and none is dropped; sizes differ by at most one."""
         sizes = equal_sizes(len(labels), clients)
-        left = stock(labels, classes)
+        left = np.bincount(labels, minlength=classes)
         counts = np.zeros((clients, classes), dtype=np.int64)
         for client in rng.permutation(clients):
             proportions = rng.dirichlet(np.full(classes, self.alpha))

@@ -55,11 +55,7 @@ def _classes(folder: Path) -> list[str]:
 
 
 def tree(folder: Path, classes: Sequence[str]) -> Pictures:
-    """The images in folders of classes, class by class, sorted by path within each.
-
-    Raises:
-        DataError: a class has none, or a file is no image by its name.
-    """
+    """The images in folders of classes, class by class, sorted by path within each."""
     each = [sorted(_images(folder / name)) for name in classes]
     counts = list(map(len, each))
     if 0 in counts:

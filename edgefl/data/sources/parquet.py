@@ -81,9 +81,6 @@ def image_parquet(files: Sequence[Path], label: str | None = None, user: str | N
         files: in the order of images; the first says which column is which.
         label: the column of labels; None for the first of the usual ones that has integers.
         user: the column that says whose an image is.
-
-    Raises:
-        DataError: pyarrow is missing, the files are not image Parquet, or an image has no label or no user.
     """
     needs("pyarrow", "Parquet files need", "parquet", str(files[0]))
     from pyarrow import parquet, types
