@@ -152,8 +152,7 @@ def _traces(kind: str, paths: list[Path], ready: str | None, repeat: str | None)
     if kind == "csv":
         traces = [table.read(paths, repeat)]
     elif kind == "flash":
-        conditions = flash.conditions_of("locked,wifi,charged" if ready is None else ready)
-        traces = [flash.read(path, conditions) for path in paths]
+        traces = [flash.read(path, ready) for path in paths]
     else:
         traces = [fedscale.read(path) for path in paths]
     kinds = [trace.kind for trace in traces]
@@ -274,11 +273,8 @@ def classes(values: Floats, most: int = _MOST_CLASSES) -> tuple[Floats, Ints, fl
 
     Users are of one class whose values lie in one cell of a logarithmic grid; the cells are as small as they
     can be for so many classes. A class's value is the geometric mean of its least and its largest. Values
-    are positive and finite, (users, columns).
-
-    Returns:
-        The values of each class, (classes, columns), each user's class, (users,), and the largest relative
-        difference between the two.
+    are positive and finite, (users, columns). Gives those of each class, (classes, columns), each user's
+    class, (users,), and the largest relative difference between the two.
     """
     found, of = np.unique(values, axis=0, return_inverse=True)
     if len(found) <= most:

@@ -64,27 +64,15 @@ class _Speed(TypedDict):
     up_sigma: _Spread
 
 
-def conditions_of(text: str) -> list[str]:
-    """Conditions from a list such as "locked,wifi,charged".
-
-    Raises:
-        UserError: one is unknown.
-    """
-    found = [word.strip().lower() for word in text.split(",")]
-    for word in found:
+def read(path: Path, ready: str | None) -> RecordedUsers:
+    """A trace of either kind, by what its users have; ``ready`` says when phones are available."""
+    ready = "locked,wifi,charged" if ready is None else ready
+    conditions = [word.strip().lower() for word in ready.split(",")]
+    for word in conditions:
         if word not in CONDITIONS:
             raise UserError(f"unknown condition {word!r}", where="--ready", hint=nearest(word, CONDITIONS))
-    return found
-
-
-def read(path: Path, ready: Sequence[str]) -> RecordedUsers:
-    """A trace of either kind, by what its users have; under the conditions of ``ready`` phones are available.
-
-    Raises:
-        UserError: the file is neither.
-    """
     kind, users = users_of(path, _plain, {STATES: _Said, SPEEDS: _Speed})
-    return _states(users, path, ready) if kind == STATES else _speeds(users, path)
+    return _states(users, path, conditions) if kind == STATES else _speeds(users, path)
 
 
 def _plain(content: bytes) -> Any:

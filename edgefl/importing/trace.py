@@ -119,12 +119,8 @@ def users_of(
 ) -> tuple[str, dict[Any, Any]]:
     """The kind of a file's trace, by what its first user has, and what all of its users have.
 
-    Args:
-        parse: the file's content as plain data.
-        kinds: of each kind of trace, a user's shape, a TypedDict; a user may have more.
-
-    Raises:
-        UserError: the file cannot be read, there are no users, or one has another shape.
+    ``parse`` makes plain data of the file's content. A user of each of the kinds has a shape, a TypedDict, and
+    may have more; where they have none of them, and where a file cannot be read, it is a ``UserError``.
     """
     where = str(path)
     try:
