@@ -107,27 +107,18 @@ def federate(
     pooled: float = 0.0,
     users: Labels | None = None,
 ) -> Federation:
-    """Splits a dataset among clients.
+    """Splits a dataset among clients; who or what would have no images is a ``UserError``.
 
     Args:
         arrays: the dataset's images; None for labels alone.
         seed: the run's root seed; partition, personal test sets, holdout and public images each have a stream
             of their own.
         labels: where there are no images, the dataset's labels; None for its classes in turn.
-        personal_test: r; a client with n training images of a class is tested on floor(r n) test images
-            of it, drawn once a run, without repeats while the class's test images last.
-        holdout: if above 0, this share of every class's training images replaces the test set, for tuning;
-            neither training nor tuning then sees the test set.
-        public: how many training images no client has: they are the public ones, drawn uniformly from those
-            that are not held out.
-        share: of each class's training images that are not held out, what clients and public images share;
-            the rest is left out.
-        pooled: if above 0, training and test images are merged before they are split, and this share of each
-            client's own tests it, at least one if it has two.
+        personal_test, holdout, share, pooled: the scenario's settings; all is drawn of what is not held out,
+            and of each client's own pooled samples at least one tests it if it has two.
+        public: how many training images no client has: they are the public ones.
         users: of a partition by users, whose each sample is where the images do not say so; None for a
             partition by labels.
-
-    A setting out of range, and a partition that does not give every client some images, are a ``UserError``.
     """
     if pooled and holdout:
         raise UserError(

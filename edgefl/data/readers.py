@@ -22,8 +22,7 @@ from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError
 from edgefl.core.files import cache_folder
 from edgefl.data.dataset import Arrays, Labels, Pixels, Source, Spec
-from edgefl.data.images import explained
-from edgefl.data.pictures import decoded_pictures
+from edgefl.data.images import decoded_pictures, explained
 from edgefl.data.sources.parquet import image_parquet, parquet_files
 from edgefl.protocol.vision import torchvision
 

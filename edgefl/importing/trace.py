@@ -119,8 +119,8 @@ def users_of(
 ) -> tuple[str, dict[Any, Any]]:
     """The kind of a file's trace, by what its first user has, and what all of its users have.
 
-    ``parse`` makes plain data of the file's content. A user of each of the kinds has a shape, a TypedDict, and
-    may have more; where they have none of them, and where a file cannot be read, it is a ``UserError``.
+    ``parse`` makes plain data of the file's content. A user of a kind has its shape, a TypedDict, or
+    more; where they have none of them, and where a file cannot be read, it is a ``UserError``.
     """
     where = str(path)
     try:

@@ -14,8 +14,7 @@ import numpy as np
 
 from edgefl.core.errors import DataError
 from edgefl.data.dataset import Source
-from edgefl.data.images import SUFFIXES, explained
-from edgefl.data.pictures import OwnImages, Pictures, of_files
+from edgefl.data.images import SUFFIXES, OwnImages, Pictures, explained, of_files
 
 _PARTS = {"train", "test"}
 # What else stands beside train/ or test/, and is no class.

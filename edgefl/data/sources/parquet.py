@@ -17,8 +17,7 @@ from pydantic import Field
 from edgefl.core.errors import DataError
 from edgefl.core.extras import needs
 from edgefl.data.dataset import Source
-from edgefl.data.images import Encoded, explained
-from edgefl.data.pictures import OwnImages, Pictures
+from edgefl.data.images import Encoded, OwnImages, Pictures, explained
 
 # Names of label columns, in the order in which they are looked for.
 _LABELS = ("label", "fine_label", "labels")
