@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -71,15 +71,8 @@ def read(path: Path, ready: str | None) -> RecordedUsers:
     for word in conditions:
         if word not in CONDITIONS:
             raise UserError(f"unknown condition {word!r}", where="--ready", hint=nearest(word, CONDITIONS))
-    kind, users = users_of(path, _plain, {STATES: _Said, SPEEDS: _Speed})
+    kind, users = users_of(path, from_json, {STATES: _Said, SPEEDS: _Speed})
     return _states(users, path, conditions) if kind == STATES else _speeds(users, path)
-
-
-def _plain(content: bytes) -> Any:
-    try:
-        return from_json(content)
-    except ValueError as error:
-        raise UserError(f"not valid JSON: {error}") from None
 
 
 def _speeds(users: dict[str, _Speed], path: Path) -> RecordedUsers:

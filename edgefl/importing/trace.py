@@ -18,12 +18,7 @@ Spans: TypeAlias = list[tuple[float, float]]
 
 
 class TraceSource(NamedTuple):
-    """A file of a trace, its name without folders.
-
-    Attributes:
-        sha256: of its content, in hexadecimal.
-        origin: the repository and the licence; empty if unknown.
-    """
+    """A file of a trace, its name without folders; the repository and the licence are empty if unknown."""
 
     file: str
     sha256: str
@@ -130,6 +125,8 @@ def users_of(
     except UserError as error:
         error.where = where
         raise
+    except ValueError as error:  # what is wrong with a pickle is told already
+        raise UserError(f"not valid JSON: {error}", where=where) from None
     first = next(iter(data.values()), None) if isinstance(data, dict) else None
     has = list(first) if isinstance(first, dict) else []
     kind = next((kind for kind, shape in kinds.items() if shape.__required_keys__ <= set(has)), None)

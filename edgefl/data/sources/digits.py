@@ -12,17 +12,8 @@ import numpy as np
 from edgefl.data.dataset import Arrays, Source, Spec, stratified
 from edgefl.data.sources import Dataset
 
-SPEC = Spec(
-    name="digits",
-    shape=(1, 8, 8),
-    train_size=1438,
-    test_size=359,
-    class_names=tuple("0123456789"),
-    # Measured on the training part, after scaling to 0..255.
-    mean=(0.3049,),
-    std=(0.3757,),
-)
-
+# Mean and deviation as measured on the training part, after scaling to 0..255.
+SPEC = Spec("digits", (1, 8, 8), 1438, 359, tuple("0123456789"), mean=(0.3049,), std=(0.3757,))
 # Independent of a run's seed: every run has the same test images.
 _SPLIT_SEED = 1797
 _BRIGHTEST = 16
