@@ -33,12 +33,10 @@ _BLOCK_BYTES = 2_000_000
 class Together:
     """The batches of several clients for one phase, cut as ``edgefl.core.steps.step_sequence`` says.
 
-    Each client's are those that it has alone, for ``of_one``. Shuffles depend only on the job's seed and the
-    number of the pass, so that two methods whose phases are equally long see the same batches. Augments draw
-    from a stream of their own, so that the order of samples is the same with and without them.
-
-    Attributes:
-        sizes: for each client, the batch sizes of its steps, in order.
+    Each client's are those that it has alone, for ``of_one``; ``sizes`` has those of its steps, in order.
+    Shuffles depend only on the job's seed and the number of the pass, so that two methods whose phases are
+    equally long see the same batches. Augments draw from a stream of their own, so that the order of samples
+    is the same with and without them.
     """
 
     def __init__(

@@ -83,13 +83,9 @@ def unpacked(
     recipe: str,
     users: Labels | None = None,
 ) -> Source:
-    """A dataset in one layout, which its user unpacks in the data folder or in a folder below it.
+    """A dataset in one layout, which its user unpacks in the data folder or in a folder of it.
 
-    Args:
-        read: its images, of the folder.
-        below: names that the dataset's own folder may have.
-        parts: what has to be in it.
-        recipe: how to get them, for the message.
+    This may have the names ``below``; ``parts`` have to be in it, and ``recipe`` tells how to get them.
     """
 
     def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - archives of hundreds of MB

@@ -187,19 +187,14 @@ def check_table(table: str, where: str = "", others: Sequence[str] = ()) -> None
         raise UnknownNameError(f"unknown table {table!r}", where=where, hint=hint)
 
 
-def check_run(folder: Path) -> None:
-    """Refuses a directory that holds no run."""
-    if not (folder / DATABASE).is_file():
-        raise UserError(f"{folder} is not a run directory", where=str(folder), hint="it has no run.sqlite")
-
-
 def _opened(folder: Path) -> sqlite3.Connection:
     """A run's database, for reading.
 
     In WAL mode SQLite creates files beside the database even for a reader. In a read-only folder nobody can
     be writing, so the file is opened as immutable.
     """
-    check_run(folder)
+    if not (folder / DATABASE).is_file():
+        raise UserError(f"{folder} is not a run directory", where=str(folder), hint="it has no run.sqlite")
     file, writable = folder / DATABASE, os.access(folder, os.W_OK)
     if writable and file.with_name(f"{file.name}-journal").exists():
         # Where a kill left changes half-made, who reads takes them back, which a mere reader may not.

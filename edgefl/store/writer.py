@@ -21,7 +21,7 @@ from edgefl.store.events import DIGEST, EventDigest, event_rows
 from edgefl.store.folders import DATABASE, FILES, HOST, IN_MEMORY, PLAN, STAMP, discard
 from edgefl.store.locks import works_on
 from edgefl.store.plans import plan_rows
-from edgefl.store.reader import Reader, check_run
+from edgefl.store.reader import Reader
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
 
 # A reader may hold the database back when a run ends; it is not waited for.
@@ -92,7 +92,6 @@ class Store:
 
         From now on others can read it while rows are written.
         """
-        check_run(folder)
         works_on(folder)
         with _telling(folder):
             # Half-written ones of a process that was killed.

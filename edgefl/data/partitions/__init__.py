@@ -13,11 +13,7 @@ from edgefl.core.params import Component
 
 
 class Partition(Component):
-    """The parameters of a partition, and what it does.
-
-    Attributes:
-        BY_USERS: whether it is given each sample's user in place of its label.
-    """
+    """The parameters of a partition; ``BY_USERS`` says that it is given samples' users in place of labels."""
 
     BY_USERS: ClassVar[bool] = False
 
@@ -45,13 +41,9 @@ _FEW_DRAWS = 1000
 
 
 class Skewed(Partition):
-    """Clients of different sizes, drawn again until the smallest has ``min_samples``.
+    """Clients of different sizes, drawn again until the smallest has ``min_samples``."""
 
-    Attributes:
-        EQUAL: a partition that gives all equally many.
-    """
-
-    EQUAL: ClassVar[str]
+    EQUAL: ClassVar[str]  # a partition that gives all equally many
 
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is even")
     min_samples: int = Field(10, ge=1, description="draw again until every client has this many")

@@ -4,7 +4,7 @@ The test part of the UCI "Optical Recognition of Handwritten Digits" set (1,797 
 split; here, 20% of each class are for testing, drawn once with a fixed seed.
 """
 
-import importlib.util
+from importlib.metadata import distribution
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +27,8 @@ class Params(Dataset):
 def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - the signature of all sources
     """The images, whatever ``folder`` and ``download`` say: they come with scikit-learn."""
     # Read without importing all of scikit-learn: 64 pixels and a label per row.
-    spec = importlib.util.find_spec("sklearn")
-    assert spec is not None and spec.origin is not None  # noqa: S101, PT018 - installed with edgefl
-    file = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
-    table = np.loadtxt(file, delimiter=",")
+    file = distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz")
+    table = np.loadtxt(str(file), delimiter=",")
     x = np.rint(table[:, :-1].reshape(-1, *SPEC.shape) * (255 / _BRIGHTEST)).astype(np.uint8)
     y = table[:, -1].astype(np.int64)
     kept, held = stratified(y, 0.2, np.random.default_rng(_SPLIT_SEED))

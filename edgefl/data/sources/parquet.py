@@ -74,13 +74,7 @@ def parquet_files(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def image_parquet(files: Sequence[Path], label: str | None = None, user: str | None = None) -> Pictures:
-    """The images in Parquet files with a column of encoded images and one of labels.
-
-    Args:
-        files: in the order of images; the first says which column is which.
-        label: the column of labels; None for the first of the usual ones that has integers.
-        user: the column that says whose an image is.
-    """
+    """The images in files, in this order, of which the first says which column is which; see ``Params``."""
     needs("pyarrow", "Parquet files need", "parquet", str(files[0]))
     from pyarrow import parquet, types
 
