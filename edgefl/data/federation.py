@@ -154,7 +154,9 @@ def federate(
     if pooled:
         parts, test_parts = _tested(parts, pooled, seed)
         test = np.sort(np.concatenate(test_parts))
-    counts = np.array([np.bincount(train_y[part], minlength=spec.classes) for part in parts], dtype=np.int64)
+    owner = np.repeat(np.arange(clients), [len(part) for part in parts])
+    cells = owner * spec.classes + train_y[np.concatenate(parts)]
+    counts = np.bincount(cells, minlength=clients * spec.classes).reshape(clients, -1)
     return Federation(
         spec=spec,
         train_x=train_x,
