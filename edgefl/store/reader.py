@@ -19,7 +19,7 @@ from edgefl.core.yamls import RECORDED, Document
 from edgefl.store.events import DIGEST, JOBS, EventDigest
 from edgefl.store.folders import DATABASE, HOST, IN_MEMORY, PLAN, STAMP
 from edgefl.store.locks import is_worked_on
-from edgefl.store.schema import FORMAT, SCHEMA, TABLES, schema_of
+from edgefl.store.schema import COLUMNS, FORMAT, SCHEMA, schema_of
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
@@ -182,8 +182,8 @@ class Reader:
 
 def check_table(table: str, where: str = "", others: Sequence[str] = ()) -> None:
     """Refuses a name that no table of a run has; ``others`` could be meant besides."""
-    if table not in TABLES:
-        hint = nearest(str(table), [*TABLES, *others])
+    if table not in COLUMNS:
+        hint = nearest(str(table), [*COLUMNS, *others])
         raise UnknownNameError(f"unknown table {table!r}", where=where, hint=hint)
 
 
