@@ -24,7 +24,6 @@ from edgefl.protocol.values import Batch, Phase
 Augment: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
 """(x (B, C, H, W) in [0, 1], generator) -> the same shape: a module's ``augment`` on its parameters."""
 
-_BRIGHTEST = 255
 # The most bytes of float32 images that a group of clients prepares at once: more than a cache holds takes
 # twice as long.
 _BLOCK_BYTES = 2_000_000
@@ -219,7 +218,7 @@ def _stacked(views: list[Tensor]) -> Tensor:
 def _floats(images: Tensor) -> Tensor:
     """Pixels in [0, 1]; signals as they are, in memory of their own. Of the models' type, torch's default."""
     floats = images.to(torch.get_default_dtype(), copy=True)
-    return floats.div_(_BRIGHTEST) if images.dtype == torch.uint8 else floats
+    return floats.div_(255) if images.dtype == torch.uint8 else floats
 
 
 def _pixels(federation: Federation, split: Literal["train", "test"]) -> Tensor:

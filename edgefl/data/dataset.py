@@ -19,7 +19,6 @@ Labels: TypeAlias = tuple[Ints, Ints]
 """Of the training and of the test images, (N,) and (M,) int64."""
 
 _LEVELS = 256
-_COUNTED_AT_ONCE = 10**7
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -170,7 +169,7 @@ def moments(x: Pixels) -> tuple[tuple[float, ...], tuple[float, ...]]:
         return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
     levels = np.arange(_LEVELS) / (_LEVELS - 1)
     # Counting takes eight times a part's memory.
-    parts = np.array_split(x, max(1, -(-x.size // _COUNTED_AT_ONCE)))
+    parts = np.array_split(x, max(1, -(-x.size // 10**7)))
     means, deviations = [], []
     for channel in range(x.shape[1]):
         counts = np.sum([np.bincount(part[:, channel].ravel(), minlength=_LEVELS) for part in parts], axis=0)

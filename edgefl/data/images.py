@@ -36,13 +36,8 @@ if TYPE_CHECKING:
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
 """Of the files that are taken for images, in lower case."""
 
-# JPEG decodes faster to 1/2, 1/4 or 1/8 of its size; at twice the size that is needed, nothing is lost.
-_DRAFT = 2
 # Of so many images of a part, the sizes are looked up where none is given.
 LOOKED_AT = 256
-# Independent of a run's seed: every run has the same test images. Any number would do.
-_SPLIT_SEED = 2718
-_TEST_SHARE = 0.2
 
 _Side = Annotated[int, Field(strict=True, gt=0, le=1024)]
 
@@ -164,7 +159,8 @@ def _pixels(image: "Image.Image", name: str, shape: tuple[int, int, int], *, fit
 
     channels, height, width = shape
     if fit:
-        most = _DRAFT * max(height, width)
+        # JPEG decodes faster to 1/2, 1/4 or 1/8 of its size; at twice what is needed, nothing is lost.
+        most = 2 * max(height, width)
         image.draft(None, (most, most))
         _turn(image)
     if image.mode in {"I", "F"}:
@@ -278,8 +274,8 @@ class OwnImages(Dataset):
         name = Path(self.path).name or "images"
         shape = self.channels, *self._size([train] if test is None else [train, test], name)
         if test is None:
-            rng = np.random.default_rng(_SPLIT_SEED)
-            kept, held = stratified(train.labels, _TEST_SHARE, rng, least=1)
+            # Not a run's seed: every run has the same test images. Any number would do.
+            kept, held = stratified(train.labels, 0.2, np.random.default_rng(2718), least=1)
             train, test = train.of(kept), train.of(held)
         if not len(test.labels):
             raise DataError("there are no test images", where=self.path)

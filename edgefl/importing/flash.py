@@ -43,7 +43,6 @@ _SAYS: dict[str, dict[str, bool]] = {
 }
 CONDITIONS = ("charged", "locked", "online", "screen-off", "wifi")
 _BITS = 8 * 1000
-_TIME = len("YYYY-mm-dd HH:MM:SS")
 _DAY = timedelta(days=1)
 
 # What is possible, in kB/s; a link has at least 1 bit/s.
@@ -129,7 +128,8 @@ def _said(text: str) -> _Messages:
         when, _, state = (part.strip() for part in line.partition("\t"))
         try:
             # The length leaves out zones and fractions.
-            found.append((datetime.fromisoformat(when if len(when) == _TIME else ""), state.lower()))
+            is_whole = len(when) == len("YYYY-mm-dd HH:MM:SS")
+            found.append((datetime.fromisoformat(when if is_whole else ""), state.lower()))
         except ValueError:
             continue
     return sorted(found, key=lambda message: message[0])

@@ -35,8 +35,7 @@ class RecordedUsers:
         ids: of the users, by which they are the same in another trace; None where it has others.
         repeat_s: after which availability repeats; None for never.
         on_leave: what the trace's own simulator makes of jobs of clients that leave; empty if unknown.
-        read: what was made of it, a sentence each.
-        dropped: what of it is lost, a sentence each.
+        read, dropped: what was made of it, and what of it is lost, a sentence each.
     """
 
     kind: str

@@ -21,8 +21,6 @@ _COLUMNS = ", ".join(_OTHERS.get(name, name) for name in JOB.names or ())
 # All jobs that ended, by number, as rows of ``JOB``; they come first, so that they stay in their order.
 JOBS = f"SELECT {_COLUMNS} FROM jobs CROSS JOIN exchanges USING (exchange) ORDER BY job"  # noqa: S608 - our own names
 _RECORDS = {"jobs": JOB, "settled_tails": TAIL}
-# Rows that are hashed at once.
-_ROWS = 10_000
 # The key of a digest's sums among the facts about a run.
 DIGEST = "events"
 
@@ -51,7 +49,7 @@ class EventDigest:
         found.add_events(cursor.execute("SELECT * FROM server_events"))
         for table, sql in (("jobs", JOBS), ("settled_tails", "SELECT * FROM settled_tails")):
             rows = cursor.execute(sql)
-            while len(some := np.fromiter(islice(rows, _ROWS), _RECORDS[table])):
+            while len(some := np.fromiter(islice(rows, 10_000), _RECORDS[table])):
                 found.add(table, some)
         return found
 

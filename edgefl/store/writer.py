@@ -24,8 +24,6 @@ from edgefl.store.plans import plan_rows
 from edgefl.store.reader import Reader
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
 
-# A reader may hold the database back when a run ends; it is not waited for.
-_WAIT_MS = 200
 # Facts about how a run ended.
 _OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host_wall_s")
 
@@ -309,7 +307,8 @@ class Store:
     def _settle(self) -> None:
         """Leaves a database that needs no log, and the SHA-256 of all files; a run is whole without."""
         with suppress(OSError, RunError, sqlite3.OperationalError):
-            self._db.execute(f"PRAGMA busy_timeout={_WAIT_MS}")
+            # A reader that holds the database back when a run ends is not waited for.
+            self._db.execute("PRAGMA busy_timeout=200")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             (mode,) = self._db.execute("PRAGMA journal_mode=DELETE").fetchone()
             if mode == "delete":

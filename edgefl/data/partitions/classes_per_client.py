@@ -11,8 +11,6 @@ from edgefl.core.arrays import Ints
 from edgefl.core.errors import UserError
 from edgefl.data.partitions import Partition, TooFewError, deal, equal_sizes
 
-_REDRAWS = 100
-
 
 class Params(Partition):
     k: int = Field(2, ge=1, description="classes per client, drawn without replacement")
@@ -30,7 +28,7 @@ class Params(Partition):
                 hint="use a smaller k",
             )
         available = np.bincount(labels, minlength=classes)
-        for _ in range(_REDRAWS):
+        for _ in range(100):
             counts = _draw(self.k, available, clients, rng)
             if counts.any(axis=1).all():
                 return deal(labels, counts, rng)

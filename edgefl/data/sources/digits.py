@@ -14,9 +14,6 @@ from edgefl.data.sources import Dataset
 
 # Mean and deviation as measured on the training part, after scaling to 0..255.
 SPEC = Spec("digits", (1, 8, 8), 1438, 359, tuple("0123456789"), mean=(0.3049,), std=(0.3757,))
-# Independent of a run's seed: every run has the same test images.
-_SPLIT_SEED = 1797
-_BRIGHTEST = 16
 
 
 class Params(Dataset):
@@ -29,7 +26,7 @@ def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - th
     # Read without importing all of scikit-learn: 64 pixels and a label per row.
     file = distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz")
     table = np.loadtxt(str(file), delimiter=",")
-    x = np.rint(table[:, :-1].reshape(-1, *SPEC.shape) * (255 / _BRIGHTEST)).astype(np.uint8)
+    x = np.rint(table[:, :-1].reshape(-1, *SPEC.shape) * (255 / 16)).astype(np.uint8)
     y = table[:, -1].astype(np.int64)
-    kept, held = stratified(y, 0.2, np.random.default_rng(_SPLIT_SEED))
+    kept, held = stratified(y, 0.2, np.random.default_rng(1797))
     return Arrays(x[kept], y[kept], x[held], y[held])

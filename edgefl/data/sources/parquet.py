@@ -23,8 +23,6 @@ from edgefl.data.images import Encoded, OwnImages, Pictures, explained
 _LABELS = ("label", "fine_label", "labels")
 # Far above any labelled image dataset's; a label beyond it is no class number.
 _MOST_CLASSES = 100_000
-# Images read at a time.
-_BATCH = 1000
 
 
 class Params(OwnImages):
@@ -127,7 +125,7 @@ def _encoded(files: Sequence[Path], column: str) -> Iterator[Encoded]:
 
     for path in files:
         with explained(f"{path.name} is unreadable", str(path)), parquet.ParquetFile(path) as file:
-            batches = file.iter_batches(_BATCH, columns=[column])
+            batches = file.iter_batches(1000, columns=[column])
             blobs = (blob for batch in batches for blob in batch.column(0).field("bytes").to_pylist())
             for place, blob in enumerate(blobs):
                 name = f"{path}, image {place}"
