@@ -147,7 +147,7 @@ def schema_of(database: sqlite3.Connection) -> list[tuple[str, ...]]:
     return [tuple(row) for row in rows]
 
 
-# What ``schema_of`` says of a run; the columns of each table and view with their types, and of tables alone.
+# What ``schema_of`` says of a run; the columns of each table and view with their types.
 with closing(sqlite3.connect(":memory:")) as _database:
     _database.executescript(SCHEMA_SQL)
     SCHEMA = schema_of(_database)
@@ -156,7 +156,6 @@ with closing(sqlite3.connect(":memory:")) as _database:
         for kind, table, *_ in SCHEMA
         if kind != "index"
     }
-STORED = {name: COLUMNS[name] for kind, name, *_ in SCHEMA if kind == "table"}
 _OF_CLIENTS = COLUMNS["refused_kinds"] | COLUMNS["kinds"] | COLUMNS["fleet"]
 COLUMNS["events"] = {"seq": "INTEGER", **_EVENTS}
 for _view in ("clients", "refusals"):

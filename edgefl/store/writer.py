@@ -12,7 +12,7 @@ import numpy as np
 
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import RunError
-from edgefl.core.event import ENDINGS, ServerEvent
+from edgefl.core.event import ENDINGS, JOB, ServerEvent
 from edgefl.core.files import all_on_disk, atomically, on_disk, replacing, sha256_of
 from edgefl.core.plan import Plan
 from edgefl.core.yamls import dump
@@ -22,7 +22,7 @@ from edgefl.store.folders import DATABASE, FILES, HOST, IN_MEMORY, PLAN, STAMP, 
 from edgefl.store.locks import works_on
 from edgefl.store.plans import plan_rows
 from edgefl.store.reader import Reader
-from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
+from edgefl.store.schema import COLUMNS, FORMAT, SCHEMA_SQL
 
 # Facts about how a run ended.
 _OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host_wall_s")
@@ -144,7 +144,7 @@ class Store:
 
     def insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Adds rows of all columns; the next commit makes them durable."""
-        marks = ", ".join("?" * len(STORED[table]))
+        marks = ", ".join("?" * len(COLUMNS[table]))
         with self._writing():
             self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own names
 
@@ -162,7 +162,7 @@ class Store:
     def add_jobs(self, rows: np.ndarray, exchanges: Sequence[str]) -> None:
         """Adds ended jobs, rows of ``edgefl.core.event.JOB``, whose numbers stand for these exchanges."""
         rows = rows[np.argsort(rows["job"])]
-        columns = {name: rows[name].tolist() for name in STORED["jobs"] if name != "scalars"}
+        columns = {name: rows[name].tolist() for name in JOB.names or ()}
         columns["exchange"] = [exchanges[place] for place in columns["exchange"]]
         columns["ending"] = [str(ENDINGS[number]) for number in columns["ending"]]
         columns["into_version"] = [None if version < 0 else version for version in columns["into_version"]]

@@ -9,7 +9,7 @@ from nightly import sampled
 import edgefl
 from edgefl.core.event import Kind, ServerEvent
 from edgefl.store.reader import read
-from edgefl.store.schema import STORED
+from edgefl.store.schema import COLUMNS
 from edgefl.store.writer import Store
 
 # Of mobile links, whose radios leave tails open.
@@ -62,7 +62,7 @@ def test_every_column_counts(loop, tmp_path, table):
     folder = tmp_path / "run"
     shutil.copytree(loop, folder)
     whole = _hash(folder)
-    for column, kind in STORED[table].items():
+    for column, kind in COLUMNS[table].items():
         before = (folder / "run.sqlite").read_bytes()
         other = f"{column} || 'x'" if kind == "TEXT" else f"{column} + 1000000"
         other = f"iif({column} = 'lost', 'late', 'lost')" if column == "ending" else other
