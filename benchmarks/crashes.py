@@ -238,7 +238,7 @@ def _kill_before(writes: int) -> None:
 
         return called
 
-    for owner, name in ((Path, "replace"), (Path, "unlink"), (Store, "_commit")):
+    for owner, name in ((Path, "replace"), (Path, "unlink"), (Store, "commit")):
         setattr(owner, name, counted(getattr(owner, name)))
 
 

@@ -6,9 +6,8 @@ import sqlite3
 from contextlib import closing, contextmanager
 
 from edgefl.store.events import DIGEST, EventDigest
-from edgefl.store.folders import DATABASE, FILES, HOST, PLAN
-from edgefl.store.reader import read
-from edgefl.store.sums import STAMP, content_damage, noted
+from edgefl.store.folders import DATABASE, FILES, HOST, PLAN, STAMP
+from edgefl.store.reader import content_damage, noted, read
 
 
 def rewritten(folder, *statements):

@@ -178,11 +178,11 @@ def copied(folder: Path, target: Path, most: int, seed: str = "") -> Iterator[Co
         commit(store)
         copies.take(folder)
 
-    commit = writer.Store._commit  # noqa: SLF001 - where rows become durable
+    commit = writer.Store.commit
     with pytest.MonkeyPatch.context() as patch:
         for name in ("replace", "unlink"):
             patch.setattr(Path, name, before(getattr(Path, name)))
-        patch.setattr(writer.Store, "_commit", committed)
+        patch.setattr(writer.Store, "commit", committed)
         yield copies
 
 
@@ -202,14 +202,15 @@ def full_disk(folder: Path, after: int) -> Iterator[None]:
         return rename(path, target)
 
     def committed(store: writer.Store) -> None:
-        if full():
-            raise sqlite3.OperationalError("database or disk is full")
-        commit(store)
+        with store._writing():  # noqa: SLF001 - where errors are told
+            if full():
+                raise sqlite3.OperationalError("database or disk is full")
+            commit(store)
 
-    rename, commit = Path.replace, writer.Store._commit  # noqa: SLF001 - where rows become durable
+    rename, commit = Path.replace, writer.Store.commit
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "replace", replace)
-        patch.setattr(writer.Store, "_commit", committed)
+        patch.setattr(writer.Store, "commit", committed)
         yield
 
 

@@ -8,10 +8,9 @@ import torch
 from damage import verify
 
 from edgefl.protocol import Tree, flatten, read_tree
-from edgefl.store.events import event_hash
 from edgefl.store.locks import LOCK
 from edgefl.store.reader import Reader, read
-from edgefl.store.schema import STORED
+from edgefl.store.schema import COLUMNS, SCHEMA
 
 # Facts of the machine, of the process and of how often it is saved, which a resumed run may have others of.
 MACHINE = frozenset(
@@ -52,11 +51,11 @@ def _differences(left: Reader, right: Reader, but: Collection[str]) -> Iterator[
     yield from _unequal("meta", _facts(left, but), _facts(right, but))
     if (left.folder / "plan.yaml").read_text() != (right.folder / "plan.yaml").read_text():
         yield "plan.yaml differs"
-    for table in STORED:
+    for table in (name for kind, name, *_ in SCHEMA if kind == "table"):
         if table not in _OF_FILES:
             yield from _unequal(table, _rows(left, table), _rows(right, table))
-    if event_hash(left) != event_hash(right):
-        yield f"event hashes {event_hash(left)} and {event_hash(right)}"
+    if left.event_hash() != right.event_hash():
+        yield f"event hashes {left.event_hash()} and {right.event_hash()}"
     for kind in ("version", "best"):
         yield from _unequal_files(kind, _versions(left, kind), _versions(right, kind))
     yield from _unequal_files("state of client", _states(left), _states(right))
@@ -77,7 +76,7 @@ def _facts(reader: Reader, but: Collection[str]) -> dict[str, str]:
 
 def _rows(reader: Reader, table: str) -> dict[str, str]:
     """Rows as text, which tells -0.0 from 0.0 and 1 from 1.0, by their place."""
-    names = ", ".join(name for name in STORED[table] if not name.startswith("host_"))
+    names = ", ".join(name for name in COLUMNS[table] if not name.startswith("host_"))
     rows = reader.query(f"SELECT {names} FROM {table} ORDER BY rowid")  # noqa: S608 - our own names
     return {str(place): repr(row) for place, row in enumerate(rows)}
 
@@ -127,7 +126,7 @@ def bits(tree: Tree) -> dict[str, str]:
 
 def _unknown_files(reader: Reader) -> Iterator[str]:
     """Files that no row refers to."""
-    known = {row["file"] for table in _FOLDERS if table in STORED for row in reader.rows(table)}
+    known = {row["file"] for table in _FOLDERS for row in reader.rows(table)}
     for name in _FOLDERS:
         for path in sorted((reader.folder / name).glob("*")):
             if f"{name}/{path.name}" not in known:

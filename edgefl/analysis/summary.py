@@ -21,7 +21,6 @@ from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL, document
 from edgefl.core.errors import UserError, nearest, quoted, short
 from edgefl.core.merging import MergeCost
-from edgefl.store.events import event_hash
 from edgefl.store.folders import lost_from, runs_in
 from edgefl.store.reader import Reader, read
 
@@ -70,7 +69,7 @@ class RunOutcome:
     Attributes:
         name, method, seed, run_id, status, reason, evaluated_on: as the run's directory has them.
         event_hash: the same for the same jobs and events of the server, so for one plan on every engine; see
-            ``store.events.event_hash``. None where nothing has happened.
+            ``store.reader.Reader.event_hash``. None where nothing has happened.
         run_dir: its directory; empty for a dry run.
         accuracy: by model, "global" and "personal", those that were evaluated.
         after_rounds: the first exchange after the last round; None where there is none.
@@ -298,7 +297,7 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
         **vars(used),
         **totals,
         models=sorted({row["model"] for row in run.kinds}),
-        event_hash=event_hash(reader),
+        event_hash=reader.event_hash(),
         run_dir=reader.where,
         status=reader.status,
         reason=meta.get("reason", ""),

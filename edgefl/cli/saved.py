@@ -30,8 +30,8 @@ from edgefl.show.table import cut
 
 if TYPE_CHECKING:
     from edgefl.runs.replaying import Fleets, Replay
+    from edgefl.store.folders import Removal
     from edgefl.store.reader import Reader
-    from edgefl.store.removal import Removal
 
 # Of files that stay, and of runs that go, so many are named.
 _NAMED = 10
@@ -77,16 +77,13 @@ def rm(paths: RunFolders, yes: Annotated[bool, Option("--yes", "-y", help="Do no
     What is in progress is never removed, and files that edgefl did not write stay.
     """
     from edgefl.core.units import show_bytes, show_count
-    from edgefl.store.removal import removals, remove
+    from edgefl.store.folders import removals, remove
 
     found = removals(paths)
-    for one in found:
-        with one.held():
-            pass
     if not yes:
         _ask(found)
     freed = sum(remove(one) for one in found)
-    removed = [run for one in found for run in one.runs]
+    removed = [run for one in found for run in one.runs.values()]
     lines = [f"removed {show_count(len(removed), 'run')}, freed {show_bytes(freed)}"]
     return Answer("removal", {"removed": removed, "freed_bytes": freed}, lines=lines)
 
@@ -94,7 +91,7 @@ def rm(paths: RunFolders, yes: Annotated[bool, Option("--yes", "-y", help="Do no
 def _ask(found: Sequence[Removal]) -> None:
     """Says what is to go and asks whether to; a ``UserError`` if there is nobody to ask, ``Exit`` for no."""
     from edgefl.core.units import show_bytes, show_count
-    from edgefl.store.removal import size_of
+    from edgefl.store.folders import size_of
 
     count = sum(len(one.runs) for one in found)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -23,7 +23,6 @@ from edgefl.protocol.values import Batch, Phase
 Augment: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
 """(x (B, C, H, W) in [0, 1], generator) -> the same shape: a module's ``augment`` on its parameters."""
 
-_BRIGHTEST = 255
 # The most bytes of float32 images that a group of clients prepares at once: more than a cache holds takes
 # twice as long.
 _BLOCK_BYTES = 2_000_000
@@ -32,12 +31,10 @@ _BLOCK_BYTES = 2_000_000
 class Together:
     """The batches of several clients for one phase, cut as ``edgefl.core.steps.step_sequence`` says.
 
-    Each client's are those that it has alone, for ``of_one``. Shuffles depend only on the job's seed and the
-    number of the pass, so that two methods whose phases are equally long see the same batches. Augments draw
-    from a stream of their own, so that the order of samples is the same with and without them.
-
-    Attributes:
-        sizes: for each client, the batch sizes of its steps, in order.
+    Each client's are those that it has alone, for ``of_one``; ``sizes`` has those of its steps, in order.
+    Shuffles depend only on the job's seed and the number of the pass, so that two methods whose phases are
+    equally long see the same batches. Augments draw from a stream of their own, so that the order of samples
+    is the same with and without them.
     """
 
     def __init__(
@@ -53,11 +50,8 @@ class Together:
         """Takes a phase and a job's seed for each client; phases differ in length only.
 
         "train" data are shuffled anew in every pass and augmented; "plain" data are neither. "public" data
-        are the same for every client, treated like "plain" ones, and y is each sample's place.
-
-        Raises:
-            DataError: the federation was planned without files.
-            ValueError: the phase's kind of data is unknown, or its length is not that of its data.
+        are the same for every client, treated like "plain" ones, and y is each sample's place. Where the
+        phase's data are of another kind or number, this is a ``ValueError``, without files a ``DataError``.
         """
         self._spec, self._phase, self._seeds = federation.spec, phases[0], seeds
         self._images, self._labels, parts = _data(federation, self._phase, clients)
@@ -91,10 +85,8 @@ class Together:
     def take(self, chosen: Sequence[int], done: Sequence[int]) -> Batch:
         """The next batch of each of the chosen clients, stacked along a new first dimension.
 
-        Args:
-            chosen: the clients' places in the group, ascending.
-            done: for each client of the group, how many steps it has taken in this phase; the next batches of
-                the chosen ones have one size.
+        These are named by their places in the group, ascending, and their next batches have one size. Each
+        client of the group has ``done`` so many steps in this phase.
         """
         if self._augment is not None:
             taken = [self._augmented(place, done[place]) for place in chosen]
@@ -203,11 +195,7 @@ def _shuffled(seeds: Sequence[int], samples: Sequence[int], passes: int) -> Ints
 
 
 def normalised(federation: Federation, indices: Ints, split: Literal["train", "test"]) -> Tensor:
-    """Images as models take them: (len(indices), C, H, W) float32, mean 0 and deviation 1 over the dataset.
-
-    Raises:
-        DataError: the federation was planned without files.
-    """
+    """Images as models take them: (len(indices), C, H, W) float32, of mean 0 and deviation 1 over all."""
     images = _gathered(_pixels(federation, split), torch.from_numpy(indices))
     return _normalised(federation.spec, _floats(images))
 
@@ -229,7 +217,7 @@ def _stacked(views: list[Tensor]) -> Tensor:
 def _floats(images: Tensor) -> Tensor:
     """Pixels in [0, 1]; signals as they are, in memory of their own. Of the models' type, torch's default."""
     floats = images.to(torch.get_default_dtype(), copy=True)
-    return floats.div_(_BRIGHTEST) if images.dtype == torch.uint8 else floats
+    return floats.div_(255) if images.dtype == torch.uint8 else floats
 
 
 def _pixels(federation: Federation, split: Literal["train", "test"]) -> Tensor:

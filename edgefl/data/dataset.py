@@ -19,7 +19,6 @@ Labels: TypeAlias = tuple[Ints, Ints]
 """Of the training and of the test images, (N,) and (M,) int64."""
 
 _LEVELS = 256
-_COUNTED_AT_ONCE = 10**7
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -114,10 +113,8 @@ class Source:
     def read(self, folder: Path | None, *, download: bool) -> tuple[Spec, Arrays]:
         """The images, and the spec with everything that is computed of them; see ``load``.
 
-        A pixel's channels lie side by side in memory, which suits convolutions.
-
-        Raises:
-            DataError: the files are missing or unreadable, or do not fit the spec.
+        A pixel's channels lie side by side in memory, which suits convolutions. A ``DataError`` is raised
+        where files are missing or unreadable, or do not fit the spec.
         """
         loaded = self.load(folder, download=download)
         arrays = returned(loaded, Arrays, self.load, "edgefl.data.Arrays", DataError)
@@ -162,10 +159,9 @@ def _check(spec: Spec, part: str, x: Pixels, y: Ints, users: Ints | None, where:
 
 
 def moments(x: Pixels) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel of (N, C, H, W), with pixels scaled to [0, 1].
+    """Mean and deviation of each channel of (N, C, H, W), with pixels, but not signals, scaled to [0, 1].
 
-    Signals are not scaled. A channel whose pixels are all alike has the deviation 1, by which images can be
-    divided.
+    A channel whose pixels are all alike has the deviation 1, by which images can be divided.
     """
     if x.dtype != np.uint8:
         axes = (0, 2, 3)
@@ -173,7 +169,7 @@ def moments(x: Pixels) -> tuple[tuple[float, ...], tuple[float, ...]]:
         return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
     levels = np.arange(_LEVELS) / (_LEVELS - 1)
     # Counting takes eight times a part's memory.
-    parts = np.array_split(x, max(1, -(-x.size // _COUNTED_AT_ONCE)))
+    parts = np.array_split(x, max(1, -(-x.size // 10**7)))
     means, deviations = [], []
     for channel in range(x.shape[1]):
         counts = np.sum([np.bincount(part[:, channel].ravel(), minlength=_LEVELS) for part in parts], axis=0)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from edgefl.core import draws
 from edgefl.core.arrays import Ints
-from edgefl.core.errors import DataError, UserError
+from edgefl.core.errors import UserError
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data.dataset import Arrays, Labels, Spec, stratified
 from edgefl.data.partitions import TooFewError
@@ -78,13 +78,7 @@ class Federation:
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, Tensor))
 
     def for_training(self) -> "Federation":
-        """Without the test images, for processes that train.
-
-        Raises:
-            DataError: the federation was planned without files.
-        """
-        if self.train_x is None:
-            raise DataError(f"cannot train on {self.spec.name}: the run was planned without its files")
+        """Without the test images, for processes that train."""
         return replace(self, test_x=None, test=self.test[:0], test_parts=())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -113,28 +107,18 @@ def federate(
     pooled: float = 0.0,
     users: Labels | None = None,
 ) -> Federation:
-    """Splits a dataset among clients.
+    """Splits a dataset among clients; who or what would have no images is a ``UserError``.
 
     Args:
         arrays: the dataset's images; None for labels alone.
         seed: the run's root seed; partition, personal test sets, holdout and public images each have a stream
             of their own.
         labels: where there are no images, the dataset's labels; None for its classes in turn.
-        personal_test: r; a client with n training images of a class is tested on floor(r n) test images
-            of it, drawn once a run, without repeats while the class's test images last.
-        holdout: if above 0, this share of every class's training images replaces the test set, for tuning;
-            neither training nor tuning then sees the test set.
-        public: how many training images no client has: they are the public ones, drawn uniformly from those
-            that are not held out.
-        share: of each class's training images that are not held out, what clients and public images share;
-            the rest is left out.
-        pooled: if above 0, training and test images are merged before they are split, and this share of each
-            client's own tests it, at least one if it has two.
+        personal_test, holdout, share, pooled: the scenario's settings; all is drawn of what is not held out,
+            and of each client's own pooled samples at least one tests it if it has two.
+        public: how many training images no client has: they are the public ones.
         users: of a partition by users, whose each sample is where the images do not say so; None for a
             partition by labels.
-
-    Raises:
-        UserError: a setting is out of range, or the partition does not give every client some images.
     """
     if pooled and holdout:
         raise UserError(
@@ -170,7 +154,9 @@ def federate(
     if pooled:
         parts, test_parts = _tested(parts, pooled, seed)
         test = np.sort(np.concatenate(test_parts))
-    counts = _class_counts(parts, train_y, spec.classes)
+    owner = np.repeat(np.arange(clients), [len(part) for part in parts])
+    cells = owner * spec.classes + train_y[np.concatenate(parts)]
+    counts = np.bincount(cells, minlength=clients * spec.classes).reshape(clients, -1)
     return Federation(
         spec=spec,
         train_x=train_x,
@@ -216,12 +202,9 @@ def _tested(parts: tuple[Ints, ...], share: float, seed: int) -> tuple[tuple[Int
 
 
 def drawn_public(stock: int, count: int, seed: int, *, least: int = 0) -> Ints:
-    """Which of ``stock`` images are public: ``count`` indices, uniform, without repeats, sorted.
+    """Which of ``stock`` images are public: ``count`` indices, without repeats, sorted; ``least`` are left.
 
     Uniform, because public images have no labels to balance.
-
-    Raises:
-        UserError: fewer than ``least`` would be left.
     """
     if count > stock - least:
         clients = f" and leave one for each of {least:,} clients" if least else ""
@@ -275,12 +258,6 @@ def _dealt(
         place = defined_at(partition) or "task.partition"
         raise UserError(f"the partition is invalid: {wrong}", where=str(place))
     return tuple(part.astype(np.int64, copy=False) for part in arrays)
-
-
-def _class_counts(parts: tuple[Ints, ...], labels: Ints, classes: int) -> Ints:
-    owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    cells = owner * classes + labels[np.concatenate(parts)]
-    return np.bincount(cells, minlength=len(parts) * classes).reshape(-1, classes).astype(np.int64)
 
 
 def _personal_tests(counts: Ints, test_y: Ints, test: Ints, share: float, seed: int) -> tuple[Ints, ...]:

@@ -22,8 +22,7 @@ from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError
 from edgefl.core.files import cache_folder
 from edgefl.data.dataset import Arrays, Labels, Pixels, Source, Spec
-from edgefl.data.images import explained
-from edgefl.data.pictures import decoded_pictures
+from edgefl.data.images import decoded_pictures, explained
 from edgefl.data.sources.parquet import image_parquet, parquet_files
 from edgefl.protocol.vision import torchvision
 
@@ -84,13 +83,9 @@ def unpacked(
     recipe: str,
     users: Labels | None = None,
 ) -> Source:
-    """A dataset in one layout, which its user unpacks in the data folder or in a folder below it.
+    """A dataset in one layout, which its user unpacks in the data folder or in a folder of it.
 
-    Args:
-        read: its images, of the folder.
-        below: names that the dataset's own folder may have.
-        parts: what has to be in it.
-        recipe: how to get them, for the message.
+    This may have the names ``below``; ``parts`` have to be in it, and ``recipe`` tells how to get them.
     """
 
     def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - archives of hundreds of MB

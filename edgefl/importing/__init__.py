@@ -27,7 +27,6 @@ _LINKS = {"fedscale": "4g", "flash": "flash-wifi", "csv": "4g"}
 KINDS = tuple(_LINKS)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
-_MOST_CLASSES = 128
 # In place of a latency of zero, which has no logarithm.
 _LEAST_S = 1e-9
 # What links have of the one below where the trace does not say it.
@@ -152,8 +151,7 @@ def _traces(kind: str, paths: list[Path], ready: str | None, repeat: str | None)
     if kind == "csv":
         traces = [table.read(paths, repeat)]
     elif kind == "flash":
-        conditions = flash.conditions_of("locked,wifi,charged" if ready is None else ready)
-        traces = [flash.read(path, conditions) for path in paths]
+        traces = [flash.read(path, ready) for path in paths]
     else:
         traces = [fedscale.read(path) for path in paths]
     kinds = [trace.kind for trace in traces]
@@ -168,10 +166,7 @@ def _traces(kind: str, paths: list[Path], ready: str | None, repeat: str | None)
 def _profile(
     traces: list[RecordedUsers], dealt: str, name: str, device: str, link: str
 ) -> tuple[dict[str, bytes], list[str]]:
-    """The files of a profile, by path in the folder, and what was made of the traces.
-
-    The traces' users are the same, row by row, or dealt independently.
-    """
+    """The files of a profile, by path in the folder, and what was made of the traces."""
     catalogue.find("devices", device, where="--device")
     folder = f"profiles/{name}"
     columns: dict[str, Sequence[Any]] = {}
@@ -269,16 +264,13 @@ def _assumed(value: Any, link: str) -> Any:
     return {**value, "status": "assumed", "source": source}
 
 
-def classes(values: Floats, most: int = _MOST_CLASSES) -> tuple[Floats, Ints, float]:
+def classes(values: Floats, most: int = 128) -> tuple[Floats, Ints, float]:
     """Many users' values as a few, since a fleet's prices are by kind of client.
 
     Users are of one class whose values lie in one cell of a logarithmic grid; the cells are as small as they
     can be for so many classes. A class's value is the geometric mean of its least and its largest. Values
-    are positive and finite, (users, columns).
-
-    Returns:
-        The values of each class, (classes, columns), each user's class, (users,), and the largest relative
-        difference between the two.
+    are positive and finite, (users, columns). Gives those of each class, (classes, columns), each user's
+    class, (users,), and the largest relative difference between the two.
     """
     found, of = np.unique(values, axis=0, return_inverse=True)
     if len(found) <= most:

@@ -53,11 +53,7 @@ class _Plain(pickle.Unpickler):
 
 
 def unpickled(content: bytes) -> Any:
-    """The plain data of a pickle; nothing in it is executed.
-
-    Raises:
-        UserError: it is not a pickle, is damaged, or asks for anything but plain data.
-    """
+    """The plain data of a pickle; nothing in it is executed, and all else is a ``UserError``."""
     try:
         return _Plain(BytesIO(content), encoding="utf-8").load()
     except Exception as error:  # of a damaged program anything can follow
@@ -66,11 +62,7 @@ def unpickled(content: bytes) -> Any:
 
 
 def read(path: Path) -> RecordedUsers:
-    """A trace of either kind, by what its users have.
-
-    Raises:
-        UserError: the file is neither.
-    """
+    """A trace of either kind, by what its users have."""
     kind, users = users_of(path, unpickled, {CAPACITY: _Capacity, AVAILABILITY: _Availability})
     return _capacity(users, path) if kind == CAPACITY else _availability(users, path)
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -43,7 +43,6 @@ _SAYS: dict[str, dict[str, bool]] = {
 }
 CONDITIONS = ("charged", "locked", "online", "screen-off", "wifi")
 _BITS = 8 * 1000
-_TIME = len("YYYY-mm-dd HH:MM:SS")
 _DAY = timedelta(days=1)
 
 # What is possible, in kB/s; a link has at least 1 bit/s.
@@ -64,34 +63,15 @@ class _Speed(TypedDict):
     up_sigma: _Spread
 
 
-def conditions_of(text: str) -> list[str]:
-    """Conditions from a list such as "locked,wifi,charged".
-
-    Raises:
-        UserError: one is unknown.
-    """
-    found = [word.strip().lower() for word in text.split(",")]
-    for word in found:
+def read(path: Path, ready: str | None) -> RecordedUsers:
+    """A trace of either kind, by what its users have; ``ready`` says when phones are available."""
+    ready = "locked,wifi,charged" if ready is None else ready
+    conditions = [word.strip().lower() for word in ready.split(",")]
+    for word in conditions:
         if word not in CONDITIONS:
             raise UserError(f"unknown condition {word!r}", where="--ready", hint=nearest(word, CONDITIONS))
-    return found
-
-
-def read(path: Path, ready: Sequence[str]) -> RecordedUsers:
-    """A trace of either kind, by what its users have; under the conditions of ``ready`` phones are available.
-
-    Raises:
-        UserError: the file is neither.
-    """
-    kind, users = users_of(path, _plain, {STATES: _Said, SPEEDS: _Speed})
-    return _states(users, path, ready) if kind == STATES else _speeds(users, path)
-
-
-def _plain(content: bytes) -> Any:
-    try:
-        return from_json(content)
-    except ValueError as error:
-        raise UserError(f"not valid JSON: {error}") from None
+    kind, users = users_of(path, from_json, {STATES: _Said, SPEEDS: _Speed})
+    return _states(users, path, conditions) if kind == STATES else _speeds(users, path)
 
 
 def _speeds(users: dict[str, _Speed], path: Path) -> RecordedUsers:
@@ -148,7 +128,8 @@ def _said(text: str) -> _Messages:
         when, _, state = (part.strip() for part in line.partition("\t"))
         try:
             # The length leaves out zones and fractions.
-            found.append((datetime.fromisoformat(when if len(when) == _TIME else ""), state.lower()))
+            is_whole = len(when) == len("YYYY-mm-dd HH:MM:SS")
+            found.append((datetime.fromisoformat(when if is_whole else ""), state.lower()))
         except ValueError:
             continue
     return sorted(found, key=lambda message: message[0])

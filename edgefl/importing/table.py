@@ -23,7 +23,6 @@ from edgefl.core.users import User
 from edgefl.core.yamls import text_of
 from edgefl.importing.trace import RecordedUsers, Spans, source_of
 
-CSV = "csv"
 # Of users' own links: a column's name in the table, in what is recorded, and how many of the latter are one.
 _LINKS = {"down_mbps": ("down", 1e6), "up_mbps": ("up", 1e6), "latency_ms": ("latency", 1e-3)}
 _Mbps = Annotated[float, Field(ge=1e-6, le=1e9)]
@@ -36,14 +35,9 @@ class _TableRow(User, total=False):
 
 
 def read(files: Sequence[Path], repeat: str | None) -> RecordedUsers:
-    """Users of a table, and their intervals where a second file has them.
+    """Users of a table, and their intervals where a second file has them, in either order.
 
-    Args:
-        files: the table, and perhaps the intervals, in either order.
-        repeat: a time with its unit after which the intervals repeat; None for never.
-
-    Raises:
-        UserError: a file or the time is wrong.
+    These repeat after a time, which has a unit; None for never.
     """
     try:
         repeat_s = None if repeat is None else parse(repeat, "time")
@@ -58,7 +52,7 @@ def read(files: Sequence[Path], repeat: str | None) -> RecordedUsers:
     if times:
         columns["availability"] = _spans(times[0], columns["availability"], repeat_s)
     return RecordedUsers(
-        kind=CSV,
+        kind="csv",
         sources=tuple(source_of(path) for path in (table, *times)),
         columns=columns,
         repeat_s=repeat_s if times else None,

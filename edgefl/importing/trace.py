@@ -18,12 +18,7 @@ Spans: TypeAlias = list[tuple[float, float]]
 
 
 class TraceSource(NamedTuple):
-    """A file of a trace, its name without folders.
-
-    Attributes:
-        sha256: of its content, in hexadecimal.
-        origin: the repository and the licence; empty if unknown.
-    """
+    """A file of a trace, its name without folders; the repository and the licence are empty if unknown."""
 
     file: str
     sha256: str
@@ -40,8 +35,7 @@ class RecordedUsers:
         ids: of the users, by which they are the same in another trace; None where it has others.
         repeat_s: after which availability repeats; None for never.
         on_leave: what the trace's own simulator makes of jobs of clients that leave; empty if unknown.
-        read: what was made of it, a sentence each.
-        dropped: what of it is lost, a sentence each.
+        read, dropped: what was made of it, and what of it is lost, a sentence each.
     """
 
     kind: str
@@ -119,12 +113,8 @@ def users_of(
 ) -> tuple[str, dict[Any, Any]]:
     """The kind of a file's trace, by what its first user has, and what all of its users have.
 
-    Args:
-        parse: the file's content as plain data.
-        kinds: of each kind of trace, a user's shape, a TypedDict; a user may have more.
-
-    Raises:
-        UserError: the file cannot be read, there are no users, or one has another shape.
+    ``parse`` makes plain data of the file's content. A user of a kind has its shape, a TypedDict, or
+    more; where they have none of them, and where a file cannot be read, it is a ``UserError``.
     """
     where = str(path)
     try:
@@ -134,6 +124,8 @@ def users_of(
     except UserError as error:
         error.where = where
         raise
+    except ValueError as error:  # what is wrong with a pickle is told already
+        raise UserError(f"not valid JSON: {error}", where=where) from None
     first = next(iter(data.values()), None) if isinstance(data, dict) else None
     has = list(first) if isinstance(first, dict) else []
     kind = next((kind for kind, shape in kinds.items() if shape.__required_keys__ <= set(has)), None)

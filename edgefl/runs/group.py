@@ -23,8 +23,7 @@ from edgefl.runs.progress import shown
 from edgefl.runs.results import Result, RunResult
 from edgefl.runs.tracking import Trackers, trackers_of
 from edgefl.show.answers import several
-from edgefl.store.folders import claimed, write_group
-from edgefl.store.removal import discard
+from edgefl.store.folders import claimed, discard, write_group
 from edgefl.trackers import Began, Callbacks
 
 

@@ -9,8 +9,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.event import ServerEvent
 from edgefl.store.checkpoints import Checkpoint, checkpoints_of
 from edgefl.store.events import EventDigest, event_rows
-from edgefl.store.reader import Reader
-from edgefl.store.sums import content_damage
+from edgefl.store.reader import Reader, content_damage
 from edgefl.world.job import stacked
 from edgefl.world.needs import Feedback, Merge, Need
 

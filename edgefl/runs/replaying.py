@@ -38,10 +38,8 @@ from edgefl.show.compare import (
     replays_table,
 )
 from edgefl.show.table import Line
-from edgefl.store.events import event_hash
-from edgefl.store.folders import claimed
+from edgefl.store.folders import claimed, discard
 from edgefl.store.reader import Reader, read
-from edgefl.store.removal import discard
 from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.needs import Evaluate, Feedback
@@ -226,7 +224,7 @@ def _source(reader: Reader) -> ReplaySource:
     meta, replayed = reader.meta, reader.meta.get(REPLAYED)
     if replayed:
         return ReplaySource(*(replayed[key] for key in ReplaySource._fields))
-    return ReplaySource(str(reader.folder.resolve()), meta["name"], meta["run_id"], event_hash(reader))
+    return ReplaySource(str(reader.folder.resolve()), meta["name"], meta["run_id"], reader.event_hash())
 
 
 def _placed(error: UserError, folder: Path, given: Sequence[Override]) -> UserError:

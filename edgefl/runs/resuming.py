@@ -29,8 +29,7 @@ from edgefl.runs.tracking import Trackers, trackers_of
 from edgefl.store.folders import is_group, made_in, read_group, runs_in
 from edgefl.store.locks import GROUP, locked
 from edgefl.store.plans import read_plan
-from edgefl.store.reader import Reader
-from edgefl.store.sums import is_settled
+from edgefl.store.reader import Reader, is_settled
 from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 

@@ -16,11 +16,9 @@ from rich.text import Text
 from edgefl.core.errors import UserError
 from edgefl.core.units import show_bytes, show_count, show_seconds, show_share
 from edgefl.show.table import MISSING, Cell, Column, Line, Table, cut
-from edgefl.store.events import event_hash
-from edgefl.store.folders import DATABASE, by_number, is_group, lost_from, made_in
+from edgefl.store.folders import DATABASE, by_number, is_group, lost_from, made_in, size_of
 from edgefl.store.locks import is_locked
 from edgefl.store.reader import OtherFormatError, Reader, read
-from edgefl.store.removal import size_of
 
 DAMAGED, OTHER_FORMAT = "damaged", "other-format"
 STATUSES = ("planned", "running", "killed", "interrupted", "failed", "done", DAMAGED, OTHER_FORMAT)
@@ -173,7 +171,7 @@ def _facts(reader: Reader) -> dict[str, Any]:
         "target": target,
         "target_s": last(reached, evaluated["model"], target)["t_s"] if evaluated and target else None,
         "virtual_s": float(virtual_s),
-        "event_hash": event_hash(reader),
+        "event_hash": reader.event_hash(),
     }
 
 

@@ -6,7 +6,7 @@ whose limits are raised goes on. Versions, states and outcomes that none of them
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +14,6 @@ from typing import Any, NamedTuple
 
 from edgefl.store.folders import FILES
 from edgefl.store.reader import Reader
-from edgefl.store.sums import filed
-
-# The newest of them.
-_KEPT = 2
 
 
 def state_file(job: int) -> str:
@@ -70,12 +66,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint, as its run's directory has it: as ``Saved``, with files in place of trees.
-
-    Attributes:
-        number: counted from 1.
-        events: the event hash of all that had happened.
-    """
+    """A checkpoint, numbered from 1: as ``Saved``, with files in place of trees, and the run's event hash."""
 
     number: int
     place: CheckpointPlace
@@ -94,11 +85,7 @@ class Checkpoint:
 
 
 def checkpoints_of(reader: Reader) -> list[Checkpoint]:
-    """The checkpoints of a run, the newest first.
-
-    Raises:
-        UserError: the database is damaged.
-    """
+    """The checkpoints of a run, the newest first."""
     versions = {row["version"]: _file(row) for row in reader.rows("versions")}
     outcomes = {row["outcome"]: (_file(row), json.loads(row["content"])) for row in reader.rows("outcomes")}
     states = reader.rows("states", "job")
@@ -125,11 +112,8 @@ def _file(row: Mapping[str, Any]) -> SavedFile:
     return SavedFile(row["file"], row["sha256"])
 
 
-def keep_newest(database: sqlite3.Connection, count: int = _KEPT) -> None:
-    """Removes older checkpoints, and versions, outcomes and states that none of those that are left needs.
-
-    So many are kept beside the newest regular one.
-    """
+def keep_newest(database: sqlite3.Connection, count: int = 2) -> None:
+    """Keeps so many checkpoints, the newest regular one, and the versions, outcomes and states they need."""
     database.execute(
         "DELETE FROM checkpoints WHERE checkpoint NOT IN "
         "(SELECT checkpoint FROM checkpoints ORDER BY checkpoint DESC LIMIT ?) "
@@ -147,6 +131,12 @@ def keep_newest(database: sqlite3.Connection, count: int = _KEPT) -> None:
     )
 
 
+def filed(database: sqlite3.Connection) -> dict[str, str]:
+    """By file, the SHA-256 of each that a row refers to."""
+    tables = " UNION ALL ".join(f"SELECT file, sha256 FROM {table}" for table in FILES)  # noqa: S608 - our own names
+    return dict(database.execute(tables).fetchall())
+
+
 def sweep(folder: Path, database: sqlite3.Connection) -> None:
     """Deletes the files of a run that no row refers to; the rows are on the disk."""
     kept = filed(database)
@@ -155,23 +145,3 @@ def sweep(folder: Path, database: sqlite3.Connection) -> None:
             for path in (folder / name).iterdir():
                 if f"{name}/{path.name}" not in kept:
                     path.unlink()
-
-
-def rewind(database: sqlite3.Connection, to: Checkpoint | None, jobs: Iterable[int], turn: int) -> None:
-    """Takes the rows away that came after a checkpoint; the arguments are those of ``Store.rewind``."""
-    number, version, evaluated = (to.number, *to.place[1:3]) if to else (0, 0, False)
-    for table, where, values in (
-        ("jobs", "job NOT IN (SELECT value FROM json_each(?))", (json.dumps(list(jobs)),)),
-        ("settled_tails", "TRUE", ()),
-        ("server_events", "turn > ?", (turn,)),
-        ("merges", "version > ?", (version,)),
-        *(
-            (table, "version > ? OR version = ? AND NOT ?", (version, version, evaluated))
-            for table in ("evaluations", "client_evaluations", "measures")
-        ),
-        ("states", "checkpoint > ?", (number,)),
-        ("checkpoints", "checkpoint > ?", (number,)),
-        ("versions", "? OR version > ?", (to is None, version)),
-    ):
-        database.execute(f"DELETE FROM {table} WHERE {where}", values)  # noqa: S608 - our own names
-    keep_newest(database)

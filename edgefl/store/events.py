@@ -1,20 +1,14 @@
 """A run's events as rows of its tables, and what identifies them."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from edgefl.core.event import ENDINGS, JOB, TAIL, ServerEvent
-from edgefl.store.schema import STORED
-
-if TYPE_CHECKING:
-    from edgefl.store.reader import Reader
 
 _ENDING = " ".join(f"WHEN '{kind}' THEN {number}" for number, kind in enumerate(ENDINGS) if kind)
 # The columns of ``JOB`` that are not their own SQL.
@@ -27,8 +21,8 @@ _COLUMNS = ", ".join(_OTHERS.get(name, name) for name in JOB.names or ())
 # All jobs that ended, by number, as rows of ``JOB``; they come first, so that they stay in their order.
 JOBS = f"SELECT {_COLUMNS} FROM jobs CROSS JOIN exchanges USING (exchange) ORDER BY job"  # noqa: S608 - our own names
 _RECORDS = {"jobs": JOB, "settled_tails": TAIL}
-# Rows that are hashed at once.
-_ROWS = 10_000
+# The key of a digest's sums among the facts about a run.
+DIGEST = "events"
 
 
 def event_rows(events: Iterable[ServerEvent]) -> list[tuple[Any, ...]]:
@@ -36,23 +30,11 @@ def event_rows(events: Iterable[ServerEvent]) -> list[tuple[Any, ...]]:
     return [(event.turn, float(event.t_s), str(event.kind), *event[3:]) for event in events]
 
 
-def job_rows(rows: np.ndarray, exchanges: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Rows of ``jobs``, of rows of ``JOB`` whose numbers stand for these exchanges; NaN is NULL."""
-    columns = {name: rows[name].tolist() for name in STORED["jobs"] if name != "scalars"}
-    columns["exchange"] = [exchanges[place] for place in columns["exchange"]]
-    columns["ending"] = [str(ENDINGS[number]) for number in columns["ending"]]
-    columns["into_version"] = [None if version < 0 else version for version in columns["into_version"]]
-    return zip(*columns.values(), [None] * len(rows), strict=True)
-
-
 class EventDigest:
-    """Of each table of events: how many rows it has, and the sum, modulo 2^64, of a 64-bit hash of each.
+    """Of each table of events, ``sums``: its count of rows, and the sum of their 64-bit hashes modulo 2^64.
 
     A sum follows new rows at their own cost, whatever their order, and can be made again from what is stored.
     What training reports has no part in it.
-
-    Attributes:
-        sums: by table, the count and the sum.
     """
 
     def __init__(self, sums: Mapping[str, Sequence[int]] | None = None) -> None:
@@ -60,18 +42,14 @@ class EventDigest:
         self.sums = {table: tuple((sums or {}).get(table, (0, 0))) for table in tables}
 
     @classmethod
-    def of(cls, database: sqlite3.Connection) -> EventDigest:
-        """That of stored rows.
-
-        Raises:
-            sqlite3.DatabaseError, ValueError, TypeError, OverflowError: rows cannot be read.
-        """
+    def of(cls, database: sqlite3.Connection) -> "EventDigest":
+        """That of stored rows; of damaged ones NumPy and SQLite raise what they will."""
         found, cursor = cls(), database.cursor()
         cursor.row_factory = None
         found.add_events(cursor.execute("SELECT * FROM server_events"))
         for table, sql in (("jobs", JOBS), ("settled_tails", "SELECT * FROM settled_tails")):
             rows = cursor.execute(sql)
-            while len(some := np.fromiter(islice(rows, _ROWS), _RECORDS[table])):
+            while len(some := np.fromiter(islice(rows, 10_000), _RECORDS[table])):
                 found.add(table, some)
         return found
 
@@ -100,20 +78,3 @@ class EventDigest:
         """16 hexadecimal digits; empty where nothing has happened yet."""
         found = [(table, *sums) for table, sums in self.sums.items() if sums[0]]
         return hashlib.sha256(repr(found).encode()).hexdigest()[:16] if found else ""
-
-
-# The key of a digest's sums among the facts about a run.
-DIGEST = "events"
-
-
-def event_hash(reader: Reader) -> str | None:
-    """16 hexadecimal digits by which two people see that they ran the same events.
-
-    Runs of one format of the store have the same hash if and only if they have the same jobs, events of the
-    server and settled tails, in every column, up to collisions (about 2^-64). Engines do not matter, nor
-    wall time. The digest is stored with each commit, so no row is read.
-
-    Returns:
-        None where nothing has happened yet.
-    """
-    return EventDigest(reader.meta.get(DIGEST)).text() or None

@@ -1,6 +1,7 @@
-"""The directories of runs and of groups of them: made for one command alone, and found again.
+"""The directories of runs and of groups of them: made for one command alone, found again, and removed.
 
-A group has the runs of one sweep, and a list of them, written before the first begins.
+A group has the runs of one sweep, and a list of them, written before the first begins. Nothing that a command
+works on is removed, and no files that edgefl did not write.
 """
 
 import datetime as dt
@@ -8,35 +9,47 @@ import hashlib
 import json
 import re
 import sqlite3
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from edgefl.core.errors import UserError, nearest
+from edgefl.core.errors import RunError, UserError, nearest
 from edgefl.core.files import atomically, on_disk
+from edgefl.core.notes import note
 from edgefl.store.locks import GROUP, LOCK, is_locked, locked
 
-DATABASE, PLAN, HOST = "run.sqlite", "plan.yaml", "host.json"
+# The last has the SHA-256 of all files of a run that ended, as `sha256sum -c` reads it.
+DATABASE, PLAN, HOST, STAMP = "run.sqlite", "plan.yaml", "host.json", "SHA256SUMS"
 # What SQLite calls a database without a file.
 IN_MEMORY = Path(":memory:")
 # Tables of files, each in a folder of that name.
 FILES = ("versions", "states", "outcomes")
 _RUNS = Path("runs")
+_TEMPORARY = r"(\.\d+-\d+\.tmp)?"
 # The database, or what becomes it.
-_MADE = re.compile(rf"{re.escape(DATABASE)}(\.\d+-\d+\.tmp)?")
+_MADE = re.compile(re.escape(DATABASE) + _TEMPORARY)
+# What edgefl writes in a group's directory and in a run's, by the paths there.
+_OF_GROUPS = r"group\.json|report\.html"
+_OF_RUNS = (
+    rf"{_OF_GROUPS}|host\.json|SHA256SUMS|traceback\.txt|plan\.yaml|run\.sqlite(-wal|-shm|-journal)?"
+    rf"|({'|'.join(FILES)})(/\d+\.safetensors)?|tensorboard(/events\.out\.tfevents\..*)?"
+    r"|export(/(global|client-\d+)(-\w+)?\.(onnx|md|bench\.json))?"
+)
+_LOCK = re.escape(LOCK)
+_IN_USE = "nothing of it was removed; wait until it has ended"
 
 
 @contextmanager
 def claimed(out: Path | None, name: str) -> Iterator[Path]:
     """A directory for one command alone: a new or an empty one, or a new one under ``runs/``, named after it.
 
-    At the end, what was made for it is removed as far as it is empty.
-
-    Raises:
-        UserError: it is not empty, in use, or cannot be written.
+    At the end, what was made for it is removed as far as it is empty. Raises a ``UserError`` where it is not
+    empty, in use, or cannot be written.
     """
     around = _RUNS if out is None else out
     made = [path for path in (around, *around.parents) if not path.exists()]
@@ -94,9 +107,7 @@ def is_run(folder: Path) -> bool:
 def runs_in(folder: Path) -> list[Path]:
     """The runs that have begun in a group, or in a folder of groups, in order; a run is a group of one.
 
-    Raises:
-        UserError: there are none.
-        OSError: the path is none, as one that is too long.
+    Raises a ``UserError`` where there are none, and an ``OSError`` where no path can be that long.
     """
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
         folder.lstat()
@@ -144,11 +155,7 @@ def by_number(path: Path) -> list[tuple[int, str]]:
 
 
 def write_group(folder: Path, name: str, runs: Sequence[str]) -> None:
-    """Writes the list of a group's runs, by the names of their directories.
-
-    Raises:
-        RunError: it cannot be written.
-    """
+    """Writes the list of a group's runs, by the names of their directories; raises ``RunError``."""
     data = {"name": name, "runs": list(runs)}
     atomically(folder / GROUP, json.dumps({**data, "sha256": _digest(data)}, indent=2).encode())
     with suppress(OSError):
@@ -157,23 +164,6 @@ def write_group(folder: Path, name: str, runs: Sequence[str]) -> None:
 
 def _digest(data: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(data).encode()).hexdigest()
-
-
-def leave_group(run: Path) -> None:
-    """Takes a run that is to be removed off its group's list, so that nobody runs it again.
-
-    The list goes with the last run. One that is damaged stays: its group cannot be resumed in any case.
-
-    Raises:
-        RunError: the list cannot be written.
-    """
-    run = run.resolve()
-    with suppress(UserError, OSError):
-        name, runs = read_group(run.parent)
-        if left := [other for other in runs if other != run.name]:
-            write_group(run.parent, name, left)
-        else:
-            (run.parent / GROUP).unlink()
 
 
 def is_group(folder: Path) -> bool:
@@ -195,11 +185,7 @@ def lost_from(folder: Path) -> dict[Path, str]:
 
 
 def read_group(folder: Path) -> tuple[str, list[str]]:
-    """A group's name, and its runs by the names of their directories.
-
-    Raises:
-        UserError: the list is damaged.
-    """
+    """A group's name, and its runs by the names of their directories; a ``UserError`` if they are damaged."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         data = json.loads((folder / GROUP).read_text(encoding="utf-8"))
         if data.pop("sha256") == _digest(data):
@@ -207,3 +193,126 @@ def read_group(folder: Path) -> tuple[str, list[str]]:
     raise UserError(
         f"{folder.name}: {GROUP} is damaged", where=str(folder / GROUP), hint="resume its runs one by one"
     )
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A group, or a run, that can be removed.
+
+    Attributes:
+        within: the directory that was named, which is ``folder`` or holds it.
+        runs: by where they really are, the directories of its runs as they were named; of a run its own.
+    """
+
+    folder: Path
+    within: Path
+    runs: dict[Path, Path]
+
+
+def size_of(folder: Path) -> int:
+    """The bytes of the files in a directory, as far as it can be read; no link is followed."""
+    total = 0
+    for path in folder.rglob("*"):
+        # A command that works on it may just have replaced the file.
+        with suppress(OSError):
+            found = path.lstat()
+            total += found.st_size if stat.S_ISREG(found.st_mode) else 0
+    return total
+
+
+def removals(paths: Sequence[Path]) -> list[Removal]:
+    """What is to be removed where runs, groups and folders of groups are given, each once.
+
+    Raises a ``UserError`` where a path is none of these, a link, or in use, or holds the current directory or
+    the home.
+    """
+    found: dict[Path, Removal] = {}
+    for path in paths:
+        for run in _made(path):
+            folder = run.parent if run != path and is_group(run.parent) else run
+            one = found.setdefault(folder.resolve(), Removal(folder, path, {}))
+            if not is_group(run):
+                one.runs.setdefault(run.resolve(), run)
+    # A run whose group goes as well is the group's.
+    removable = [one for real, one in found.items() if not any(parent in found for parent in real.parents)]
+    for one in removable:
+        with locked(one.folder, hint=_IN_USE):
+            pass
+    return removable
+
+
+def _made(path: Path) -> list[Path]:
+    """The runs in a directory; of a group that has none any more the group. Others are a ``UserError``."""
+    hint = "name runs, groups or a folder of them"
+    if path.is_symlink():
+        what, hint = "is a link", "name the directory itself"
+    elif not path.is_dir():
+        what = "is a file, not a run" if path.exists() else "does not exist"
+    elif holds := [one for one in (Path.cwd(), Path.home()) if one.resolve().is_relative_to(path.resolve())]:
+        what = f"is or holds {holds[0]}"
+    elif made := [run for run in made_in(path) if not run.is_symlink() and not run.parent.is_symlink()]:
+        return made
+    elif is_group(path):
+        return [path]
+    else:
+        runs_in(path)
+        what, hint = "holds links to runs and no run", ""
+    raise UserError(f"{path} {what}; nothing was removed", where="RUN", hint=hint)
+
+
+def discard(folder: Path) -> None:
+    """Removes what there is of a run that could not be made, and its directory if nothing else is in it."""
+    with suppress(OSError):
+        _clear(folder, _OF_RUNS)
+
+
+def remove(removal: Removal) -> int:
+    """Removes a group or a run, and the folders around it if empty; gives the bytes that were freed.
+
+    What edgefl did not write stays, with a note. Raises a ``UserError`` where a command works on it, before
+    anything is removed, and a ``RunError`` where a file cannot be removed.
+    """
+    folder, before = removal.folder, size_of(removal.folder)
+    group = folder.parent if is_group(folder.parent) else None
+    with locked(folder, hint=_IN_USE):
+        # A list that is damaged stays: its group cannot be resumed in any case.
+        with suppress(UserError, OSError):
+            run = folder.resolve()
+            name, runs = read_group(run.parent)
+            # Off the list first, so that nobody runs it again.
+            if left := [other for other in runs if other != run.name]:
+                write_group(run.parent, name, left)
+            else:
+                (run.parent / GROUP).unlink()
+        try:
+            for run in removal.runs.values():
+                _clear(run, f"{_OF_RUNS}|{_LOCK}")
+            _clear(folder, f"{_OF_GROUPS}|{_LOCK}")
+        except OSError as error:
+            raise RunError(f"cannot remove {error.filename}: {error.strerror}", where=str(folder)) from error
+    for around in folder.parents:
+        if (around == group or around.is_relative_to(removal.within)) and around.resolve() != Path.cwd():
+            with suppress(OSError):
+                if not is_locked(around):  # what a command that was killed has left
+                    (around / LOCK).unlink(missing_ok=True)
+                around.rmdir()
+    if folder.exists():
+        note(f"{folder} is left: something is in it that edgefl did not write")
+    return before - size_of(folder)
+
+
+def _clear(folder: Path, own: str) -> None:
+    """Removes what edgefl wrote in a directory, and the directory unless something else is in it.
+
+    Last what makes it a run or a group, so that a half can be removed again.
+    """
+    pattern = re.compile(f"({own}){_TEMPORARY}")
+    found = [path for path in folder.rglob("*") if pattern.fullmatch(path.relative_to(folder).as_posix())]
+    found.sort(key=lambda path: (path.name.startswith((DATABASE, GROUP)), -len(path.parts)))
+    for path in found:
+        if path.is_symlink() or not path.is_dir():
+            path.unlink(missing_ok=True)
+        elif not any(path.iterdir()):
+            path.rmdir()
+    if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
+        folder.rmdir()

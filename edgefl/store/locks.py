@@ -24,11 +24,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 @contextmanager
 def locked(folder: Path, *, hint: str = "wait until it has ended") -> Iterator[None]:
-    """Locks a group, or a run with its group, for this command alone.
-
-    Raises:
-        UserError: another command has it, or the lock's file cannot be written.
-    """
+    """Locks a group, or a run with its group, for this command alone; a ``UserError`` where it cannot."""
     place = _locked_with(folder)
     lock = FileLock(place / LOCK, timeout=_TRIES * _PAUSE_S, poll_interval=_PAUSE_S)
     try:

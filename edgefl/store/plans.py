@@ -71,11 +71,7 @@ def _price_rows(demand: Demand, exchange: str, *key: str) -> Iterator[tuple[Any,
 
 
 def read_plan(reader: Reader) -> Plan:
-    """The plan of a run, with its traces.
-
-    Raises:
-        UserError: a file or a row is damaged, or a policy or selector that it names is gone.
-    """
+    """The plan of a run, with its traces; a ``UserError`` if a policy or selector that it names is gone."""
     document, resolved = reader.document, reader.document.data
     scenario = validate(Scenario, as_given(resolved["scenario"]), document, ["scenario"])
     scenario = scenario.model_copy(update={"name": reader.meta["name"]})
@@ -136,11 +132,7 @@ def _clients(reader: Reader, devices: Mapping[str, Any], document: Document) -> 
 
 
 def read_traced(reader: Reader, exchange: str) -> Traced | None:
-    """An exchange's traces, and the steps of each kind of client; None where the plan has none.
-
-    Raises:
-        UserError: they are damaged.
-    """
+    """An exchange's traces, and the steps of each kind of client; None where the plan has none."""
     rows = reader.query("SELECT content FROM traces WHERE exchange = ?", exchange)
     try:
         return of_text(Traced, rows[0]["content"]) if rows else None

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from edgefl.core.errors import UnknownNameError, UserError, nearest, short
 from edgefl.core.event import JOB
+from edgefl.core.files import sha256_of
 from edgefl.core.yamls import RECORDED, Document
 from edgefl.store.events import DIGEST, JOBS, EventDigest
-from edgefl.store.folders import DATABASE, HOST, IN_MEMORY, PLAN
+from edgefl.store.folders import DATABASE, HOST, IN_MEMORY, PLAN, STAMP
 from edgefl.store.locks import is_worked_on
-from edgefl.store.schema import FORMAT, SCHEMA, TABLES, schema_of
-from edgefl.store.sums import content_damage, noted
+from edgefl.store.schema import COLUMNS, FORMAT, SCHEMA, schema_of
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
@@ -39,10 +39,8 @@ class Reader:
         """Opens a run directory, or reads a database that is open.
 
         Where it is ``trusted``, no damage is looked for, which takes as long as reading all rows: for a run
-        that this process writes, and reads again and again while it does.
-
-        Raises:
-            UserError: it is not one, of another format, or damaged.
+        that this process writes, and reads again and again while it does. One that is no run, of another
+        format, or damaged is a ``UserError``, in all methods that read, too.
         """
         self.folder, self.where = folder, "" if folder == IN_MEMORY else str(folder)
         # Looked at first: a run that ends meanwhile was not killed.
@@ -76,11 +74,7 @@ class Reader:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Says of what cannot be read that it is damaged.
-
-        Raises:
-            UserError: it is.
-        """
+        """Says of what cannot be read that it is damaged, as a ``UserError``."""
         try:
             yield
         except (sqlite3.DatabaseError, OSError, ValueError, TypeError) as error:
@@ -123,12 +117,7 @@ class Reader:
         return "" if is_same else "its jobs or events are not those that were written"
 
     def rows(self, table: str, order: str = "") -> list[dict[str, Any]]:
-        """A table as a list of dicts, in the order it was written unless another is given.
-
-        Raises:
-            UnknownNameError: there is no such table.
-            UserError: the file is damaged; so do all methods that read.
-        """
+        """A table as a list of dicts, in the order it was written unless another is given."""
         check_table(table, self.where)
         return self.query(f"SELECT * FROM {table} ORDER BY {order or _ORDER.get(table, 'rowid')}")  # noqa: S608 - one of our own names
 
@@ -158,6 +147,15 @@ class Reader:
         """All jobs that ended, by number: columns of ``core.event.JOB``."""
         return self.arrays(JOBS, **{name: JOB[name].type for name in JOB.names or ()})
 
+    def event_hash(self) -> str | None:
+        """16 hexadecimal digits by which two people see that they ran the same events; None before the first.
+
+        Runs of one format of the store have the same hash if and only if they have the same jobs, events of
+        the server and settled tails, in every column, up to collisions (about 2^-64). Engines do not matter,
+        nor wall time. The digest is stored with each commit, so no row is read.
+        """
+        return EventDigest(self.meta.get(DIGEST)).text() or None
+
     @cached_property
     def document(self) -> Document:
         """The resolved scenario, its fleet and its devices, as in ``plan.yaml``."""
@@ -179,29 +177,14 @@ class Reader:
         return {}
 
     def close(self) -> None:
-        """Closes the database."""
         self._db.close()
 
 
 def check_table(table: str, where: str = "", others: Sequence[str] = ()) -> None:
-    """Refuses a name that no table of a run has.
-
-    Raises:
-        UnknownNameError: it is one; ``others`` could be meant besides.
-    """
-    if table not in TABLES:
-        hint = nearest(str(table), [*TABLES, *others])
+    """Refuses a name that no table of a run has; ``others`` could be meant besides."""
+    if table not in COLUMNS:
+        hint = nearest(str(table), [*COLUMNS, *others])
         raise UnknownNameError(f"unknown table {table!r}", where=where, hint=hint)
-
-
-def check_run(folder: Path) -> None:
-    """Refuses a directory that holds no run.
-
-    Raises:
-        UserError: it holds none.
-    """
-    if not (folder / DATABASE).is_file():
-        raise UserError(f"{folder} is not a run directory", where=str(folder), hint="it has no run.sqlite")
 
 
 def _opened(folder: Path) -> sqlite3.Connection:
@@ -210,7 +193,8 @@ def _opened(folder: Path) -> sqlite3.Connection:
     In WAL mode SQLite creates files beside the database even for a reader. In a read-only folder nobody can
     be writing, so the file is opened as immutable.
     """
-    check_run(folder)
+    if not (folder / DATABASE).is_file():
+        raise UserError(f"{folder} is not a run directory", where=str(folder), hint="it has no run.sqlite")
     file, writable = folder / DATABASE, os.access(folder, os.W_OK)
     if writable and file.with_name(f"{file.name}-journal").exists():
         # Where a kill left changes half-made, who reads takes them back, which a mere reader may not.
@@ -218,6 +202,31 @@ def _opened(folder: Path) -> sqlite3.Connection:
             database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
     how = "mode=ro" if writable or file.with_name(f"{file.name}-wal").exists() else "immutable=1"
     return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True)
+
+
+def is_settled(folder: Path) -> bool:
+    """Whether a run is closed, and nobody read it then."""
+    return (folder / STAMP).exists()
+
+
+def noted(folder: Path) -> dict[str, str]:
+    """By file, the SHA-256 that it had when the run was closed; empty while it is open."""
+    if not is_settled(folder):
+        return {}
+    lines = (folder / STAMP).read_text(encoding="utf-8", errors="replace").split("\n")
+    pairs = (line.partition("  ") for line in lines)
+    # A note that is damaged vouches for nothing.
+    return {DATABASE: "", **{name: sha256 for sha256, _, name in pairs if name}}
+
+
+def content_damage(path: Path, sha256: str | None) -> str:
+    """What is wrong with a file, given the SHA-256 of its content; empty if nothing is."""
+    try:
+        if sha256_of(path) == sha256:
+            return ""
+    except OSError as error:
+        return f"{path.name} cannot be read: {error.strerror}"
+    return f"{path.name} is damaged: its content is not what was written"
 
 
 class OtherFormatError(UserError):

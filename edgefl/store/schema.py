@@ -1,6 +1,5 @@
 """The tables of ``run.sqlite``; ``events``, ``clients`` and ``refusals`` are views."""
 
-import re
 import sqlite3
 from contextlib import closing
 from typing import Any
@@ -26,7 +25,7 @@ _JOBS = _of(
 _TAILS = _of(TAIL, client="INTEGER PRIMARY KEY")
 _PRICES = ", ".join(f"{name} {'REAL' if kind is np.float64 else 'INTEGER'}" for name, kind in PRICES.items())
 
-TABLES_SQL = f"""
+SCHEMA_SQL = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE kinds (
   kind INTEGER PRIMARY KEY, device TEXT NOT NULL, link TEXT NOT NULL, dtype TEXT NOT NULL,
@@ -108,7 +107,7 @@ _EVENT = ", ".join(_EVENTS)
 # A stage is charged at the station after it, or at the job's end if that came first.
 # At one time come first the stations of jobs under way, in the order of stations and of jobs; then what the
 # server does, turn by turn, each turn with the stations at once of the jobs that it dispatches; then tails.
-EVENTS_SQL = f"""
+SCHEMA_SQL += f"""
 CREATE VIEW events (seq, {_EVENT}) AS
   WITH stages AS (
     SELECT *, 1 AS place, 'received' AS station, dispatched_s AS since_s, received_s AS at_s,
@@ -141,25 +140,22 @@ CREATE VIEW events (seq, {_EVENT}) AS
   SELECT ROW_NUMBER() OVER (ORDER BY t_s, turn, place, job) - 1, {_EVENT} FROM every;
 """  # noqa: S608 - our own names
 
-SCHEMA_SQL = TABLES_SQL + EVENTS_SQL
-TABLES = tuple(re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", SCHEMA_SQL))
-
 
 def schema_of(database: sqlite3.Connection) -> list[tuple[str, ...]]:
-    """The definitions of a database's tables and views."""
-    rows = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name")
+    """The definitions of a database's tables and views, in the order in which they were made."""
+    rows = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid")
     return [tuple(row) for row in rows]
 
 
-# What ``schema_of`` says of a run; the columns of each table and view with their types, and of tables alone.
+# What ``schema_of`` says of a run; the columns of each table and view with their types.
 with closing(sqlite3.connect(":memory:")) as _database:
     _database.executescript(SCHEMA_SQL)
     SCHEMA = schema_of(_database)
     COLUMNS: dict[str, dict[str, str]] = {
         table: {name: kind for _, name, kind, *_ in _database.execute(f"PRAGMA table_info({table})")}
-        for table in TABLES
+        for kind, table, *_ in SCHEMA
+        if kind != "index"
     }
-STORED = {name: COLUMNS[name] for kind, name, *_ in SCHEMA if kind == "table"}
 _OF_CLIENTS = COLUMNS["refused_kinds"] | COLUMNS["kinds"] | COLUMNS["fleet"]
 COLUMNS["events"] = {"seq": "INTEGER", **_EVENTS}
 for _view in ("clients", "refusals"):

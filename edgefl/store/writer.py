@@ -12,27 +12,17 @@ import numpy as np
 
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import RunError
-from edgefl.core.event import ServerEvent
-from edgefl.core.files import all_on_disk, atomically, on_disk, replacing
+from edgefl.core.event import ENDINGS, JOB, ServerEvent
+from edgefl.core.files import all_on_disk, atomically, on_disk, replacing, sha256_of
 from edgefl.core.plan import Plan
 from edgefl.core.yamls import dump
-from edgefl.store.checkpoints import (
-    Checkpoint,
-    CheckpointPlace,
-    Saved,
-    SavedFile,
-    keep_newest,
-    rewind,
-    sweep,
-)
-from edgefl.store.events import DIGEST, EventDigest, event_rows, job_rows
-from edgefl.store.folders import DATABASE, FILES, IN_MEMORY, PLAN
+from edgefl.store.checkpoints import Checkpoint, CheckpointPlace, Saved, SavedFile, filed, keep_newest, sweep
+from edgefl.store.events import DIGEST, EventDigest, event_rows
+from edgefl.store.folders import DATABASE, FILES, HOST, IN_MEMORY, PLAN, STAMP, discard
 from edgefl.store.locks import works_on
 from edgefl.store.plans import plan_rows
-from edgefl.store.reader import Reader, check_run
-from edgefl.store.removal import discard
-from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
-from edgefl.store.sums import STAMP, filed, settle
+from edgefl.store.reader import Reader
+from edgefl.store.schema import COLUMNS, FORMAT, SCHEMA_SQL
 
 # Facts about how a run ended.
 _OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host_wall_s")
@@ -99,11 +89,7 @@ class Store:
         """Opens a run that was planned, which begins now, or one that was found whole, to go on with it.
 
         From now on others can read it while rows are written.
-
-        Raises:
-            UserError: it is not a run directory.
         """
-        check_run(folder)
         works_on(folder)
         with _telling(folder):
             # Half-written ones of a process that was killed.
@@ -125,7 +111,7 @@ class Store:
 
     def reader(self) -> Reader:
         """Reads what was added so far, also what is not committed; ends with the store."""
-        self._set_meta({DIGEST: self._events.sums})
+        self.set_meta({DIGEST: self._events.sums})
         return Reader(self.folder, self._db)
 
     @contextmanager
@@ -145,12 +131,9 @@ class Store:
 
     def set_meta(self, values: Mapping[str, Any]) -> None:
         """Sets facts about the whole run, as JSON values."""
-        with self._writing():
-            self._set_meta(values)
-
-    def _set_meta(self, values: Mapping[str, Any]) -> None:
         rows = [(key, json.dumps(value)) for key, value in values.items()]
-        self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+        with self._writing():
+            self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
     def add(self, table: str, *rows: Mapping[str, Any]) -> None:
         """Adds rows as ``insert``, by column. One that a row lacks is NULL."""
@@ -161,12 +144,12 @@ class Store:
 
     def insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Adds rows of all columns; the next commit makes them durable."""
-        marks = ", ".join("?" * len(STORED[table]))
+        marks = ", ".join("?" * len(COLUMNS[table]))
         with self._writing():
             self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own names
 
     def add_events(self, events: Iterable[ServerEvent]) -> None:
-        """Adds the server's own events, which belong to no job; the next commit makes them durable."""
+        """Adds the server's own events, which belong to no job."""
         rows = event_rows(events)
         self.insert("server_events", rows)
         self._events.add_events(rows)
@@ -177,14 +160,13 @@ class Store:
         self._events.add("settled_tails", rows)
 
     def add_jobs(self, rows: np.ndarray, exchanges: Sequence[str]) -> None:
-        """Adds ended jobs; the next commit makes them durable.
-
-        Args:
-            rows: of ``edgefl.core.event.JOB``.
-            exchanges: the names that the rows' numbers stand for.
-        """
+        """Adds ended jobs, rows of ``edgefl.core.event.JOB``, whose numbers stand for these exchanges."""
         rows = rows[np.argsort(rows["job"])]
-        self.insert("jobs", job_rows(rows, exchanges))
+        columns = {name: rows[name].tolist() for name in JOB.names or ()}
+        columns["exchange"] = [exchanges[place] for place in columns["exchange"]]
+        columns["ending"] = [str(ENDINGS[number]) for number in columns["ending"]]
+        columns["into_version"] = [None if version < 0 else version for version in columns["into_version"]]
+        self.insert("jobs", zip(*columns.values(), [None] * len(rows), strict=True))
         self._events.add("jobs", rows)
 
     def add_scalars(self, scalars: Mapping[int, Mapping[str, float]]) -> None:
@@ -215,16 +197,14 @@ class Store:
             self._write_plan(json.dumps(resolved))
 
     def replace_plan(self, resolved: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Replaces the settings of a run that is to be longer; a kill leaves the old ones or the new ones.
+        """Replaces the settings of a run that is to be longer, and the facts that follow from them.
 
-        What exists only because the run was to end must be gone before: see ``rewind``. Otherwise a run that
-        is killed just after this would go on from there.
-
-        The facts are those that follow from its plan.
+        A kill leaves the old ones or the new ones. What exists only because the run was to end must be gone
+        before: see ``rewind``. Otherwise a run that is killed just after this would go on from there.
         """
         with self._writing():
             self._write_plan(json.dumps(resolved))
-            self._set_meta(facts)
+            self.set_meta(facts)
             self._commit_to_disk()
 
     def _write_plan(self, content: str) -> None:
@@ -235,23 +215,33 @@ class Store:
             atomically(self.folder / PLAN, dump(json.loads(content)).encode())
 
     def rewind(self, to: Checkpoint | None, jobs: Iterable[int] = (), turn: int = 0) -> None:
-        """Goes back to a checkpoint, or to the start; the run's status becomes "running".
+        """Goes back to a checkpoint, or with None to the start; the run's status becomes "running".
 
-        Args:
-            to: the checkpoint; None for the start.
-            jobs: those that had ended by then.
-            turn: the server's last turn by then.
-
-        Raises:
-            RunError: jobs or events are damaged, too; the run is as it was.
+        By then the jobs had ended, and the server's last turn was ``turn``. Where other jobs or events are
+        damaged, too, this is a ``RunError``, and the run is as it was.
         """
+        number, version, evaluated = (to.number, *to.place[1:3]) if to else (0, 0, False)
         with self._writing():
-            rewind(self._db, to, jobs, turn)
+            for table, where, values in (
+                ("jobs", "job NOT IN (SELECT value FROM json_each(?))", (json.dumps(list(jobs)),)),
+                ("settled_tails", "TRUE", ()),
+                ("server_events", "turn > ?", (turn,)),
+                ("merges", "version > ?", (version,)),
+                *(
+                    (table, "version > ? OR version = ? AND NOT ?", (version, version, evaluated))
+                    for table in ("evaluations", "client_evaluations", "measures")
+                ),
+                ("states", "checkpoint > ?", (number,)),
+                ("checkpoints", "checkpoint > ?", (number,)),
+                ("versions", "? OR version > ?", (to is None, version)),
+            ):
+                self._db.execute(f"DELETE FROM {table} WHERE {where}", values)  # noqa: S608 - our own names
+            keep_newest(self._db)
             self._events = EventDigest.of(self._db)
             if self._events.text() != (to.events if to else ""):
                 raise RunError(f"{self.folder.name}: its jobs or events are not those that were written")
             self._db.execute(f"DELETE FROM meta WHERE key IN {_OF_ENDS}")  # noqa: S608 - our own names
-            self._set_meta({"status": "running"})
+            self.set_meta({"status": "running"})
             self._commit_to_disk()
         sweep(self.folder, self._db)
 
@@ -295,41 +285,53 @@ class Store:
     def commit(self) -> None:
         """Makes everything added so far durable."""
         with self._writing():
-            self._commit()
+            self.set_meta({DIGEST: self._events.sums})
+            self._db.commit()
 
     def _commit_to_disk(self) -> None:
         """Commits, and waits for the disk: other commits are there some time later."""
-        self._commit()
+        self.commit()
         log = self.folder / f"{DATABASE}-wal"
         on_disk(log if log.exists() else self.folder / DATABASE)
         # The names of both may be new.
         on_disk(self.folder)
-
-    def _commit(self) -> None:
-        self._set_meta({DIGEST: self._events.sums})
-        self._db.commit()
 
     def abandon(self) -> None:
         """Closes the database; what was committed stays."""
         with suppress(sqlite3.Error):
             self._db.rollback()
             if self.folder != IN_MEMORY:
-                settle(self._db, self.folder)
+                self._settle()
         self._db.close()
+
+    def _settle(self) -> None:
+        """Leaves a database that needs no log, and the SHA-256 of all files; a run is whole without."""
+        with suppress(OSError, RunError, sqlite3.OperationalError):
+            # A reader that holds the database back when a run ends is not waited for.
+            self._db.execute("PRAGMA busy_timeout=200")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            (mode,) = self._db.execute("PRAGMA journal_mode=DELETE").fetchone()
+            if mode == "delete":
+                others = [self.folder / name for name in (DATABASE, PLAN, HOST)]
+                sums = filed(self._db) | {path.name: sha256_of(path) for path in others if path.is_file()}
+                lines = [f"{sums[name]}  {name}\n" for name in sorted(sums)]
+                atomically(self.folder / STAMP, "".join(lines).encode())
 
     def close(self, status: str, **facts: Any) -> None:
         """Ends the run: "done", "failed" or "interrupted", with facts such as the reason.
 
         Where this cannot be written, what was committed stays, as of a run that was killed.
         """
+        # How it ended is written whatever could not be before.
+        self._broken = None
         try:
-            with _telling(self.folder):
+            with self._writing():
                 if status == "done":
                     keep_newest(self._db, 1)
-                self._set_meta({"status": status, **facts})
+                self.set_meta({"status": status, **facts})
                 self._commit_to_disk()
                 sweep(self.folder, self._db)
-                settle(self._db, self.folder)
+                self._settle()
         finally:
             self._db.close()
 

@@ -24,9 +24,6 @@ def _rng(seed):
     return np.random.default_rng(seed)
 
 
-# --- sources
-
-
 # --- partitions
 
 

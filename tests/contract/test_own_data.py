@@ -13,7 +13,7 @@ from small import SMALL
 
 import edgefl
 from edgefl.core.errors import DataError
-from edgefl.data import pictures
+from edgefl.data import images
 from edgefl.export.build import ExportOptions
 from edgefl.export.make import export
 from edgefl.planning.learning import DataAccess
@@ -136,7 +136,7 @@ def test_a_folder_of_photos_runs_with_the_command_of_the_docs(tmp_path, capsys, 
 
 def test_checking_and_profiling_decode_nothing(here, capsys, monkeypatch):
     """Classes and counts come from names, so check and profile assume no labels and read no pixels."""
-    monkeypatch.setattr(pictures, "decoded_once", None)
+    monkeypatch.setattr(images, "decoded_once", None)
     (here / "mine.yaml").write_text(json.dumps(_scenario()))
     status, out, err = run_command(capsys, "check", "mine.yaml")
     assert (status, "assumed balanced" in out + err) == (0, False)

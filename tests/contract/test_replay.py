@@ -19,7 +19,6 @@ from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.yamls import Document
 from edgefl.runs.replaying import Replayer
-from edgefl.store.events import event_hash
 from edgefl.store.reader import read
 from edgefl.world.driver import simulate
 
@@ -59,7 +58,7 @@ def replayed(run, **how):
 
 def hash_of(folder):
     with read(folder) as reader:
-        return event_hash(reader)
+        return reader.event_hash()
 
 
 @sampled(1, "name", mostly(SETTINGS, ("stateful", "unequal models", "coded", "losses choose")))

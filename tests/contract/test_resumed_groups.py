@@ -133,8 +133,8 @@ def test_a_group_is_planned_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
             raise sqlite3.OperationalError("database or disk is full")
         commit(store)
 
-    commit = writer.Store._commit  # noqa: SLF001 - where rows become durable
-    monkeypatch.setattr(writer.Store, "_commit", committed)
+    commit = writer.Store.commit
+    monkeypatch.setattr(writer.Store, "commit", committed)
     with pytest.raises(RunError, match="disk is full"):
         edgefl.run(SWEEP, engine="null", out=tmp_path / "group")
     assert not (tmp_path / "group").exists()

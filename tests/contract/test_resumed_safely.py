@@ -13,7 +13,7 @@ from edgefl.core.errors import UserError
 from edgefl.store import writer
 from edgefl.store.folders import FILES
 from edgefl.store.locks import LOCK
-from edgefl.store.sums import is_settled
+from edgefl.store.reader import is_settled
 
 
 def _interrupted(folder, engine):
@@ -63,7 +63,7 @@ def test_a_run_that_is_refused_when_it_goes_on_is_as_it_was(tmp_path, monkeypatc
 def test_no_file_goes_before_the_rows_that_do_not_name_it_are_on_the_disk(tmp_path, monkeypatch):
     """A power cut at any moment leaves rows whose files are there: of a run that is resumed and raised."""
     folder, waiting, deleted = tmp_path / "run", set(), []
-    commit, unlink, fsync = writer.Store._commit, Path.unlink, os.fsync  # noqa: SLF001 - commits
+    commit, unlink, fsync = writer.Store.commit, Path.unlink, os.fsync
 
     def committed(store):
         commit(store)
@@ -78,7 +78,7 @@ def test_no_file_goes_before_the_rows_that_do_not_name_it_are_on_the_disk(tmp_pa
             deleted.append((path.name, len(waiting)))
         unlink(path, **how)
 
-    monkeypatch.setattr(writer.Store, "_commit", committed)
+    monkeypatch.setattr(writer.Store, "commit", committed)
     monkeypatch.setattr(Path, "unlink", removed)
     monkeypatch.setattr(os, "fsync", synced)
     with pytest.raises(KeyboardInterrupt):
@@ -92,7 +92,7 @@ def test_no_file_goes_before_the_rows_that_do_not_name_it_are_on_the_disk(tmp_pa
 def test_what_a_checkpoint_names_is_on_the_disk_before_it(tmp_path, monkeypatch):
     """Files of versions, states and outcomes, also of states that were written between two checkpoints."""
     folder, synced, named = tmp_path / "run", set(), []
-    commit, fsync = writer.Store._commit, os.fsync  # noqa: SLF001 - commits
+    commit, fsync = writer.Store.commit, os.fsync
 
     def committed(store):
         for table in FILES:
@@ -104,7 +104,7 @@ def test_what_a_checkpoint_names_is_on_the_disk_before_it(tmp_path, monkeypatch)
         synced.add(os.fstat(file).st_ino)
         fsync(file)
 
-    monkeypatch.setattr(writer.Store, "_commit", committed)
+    monkeypatch.setattr(writer.Store, "commit", committed)
     monkeypatch.setattr(os, "fsync", noted)
     settings = scenario(
         {"method": "fedclassavg", "server": {"policy": POLICIES["fedbuff"], "participants": 5}}

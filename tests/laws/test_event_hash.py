@@ -8,9 +8,8 @@ from nightly import sampled
 
 import edgefl
 from edgefl.core.event import Kind, ServerEvent
-from edgefl.store.events import event_hash
 from edgefl.store.reader import read
-from edgefl.store.schema import STORED
+from edgefl.store.schema import COLUMNS
 from edgefl.store.writer import Store
 
 # Of mobile links, whose radios leave tails open.
@@ -27,7 +26,7 @@ SCENARIO = {
 
 def _hash(folder):
     with read(folder) as reader:
-        return event_hash(reader)
+        return reader.event_hash()
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +62,7 @@ def test_every_column_counts(loop, tmp_path, table):
     folder = tmp_path / "run"
     shutil.copytree(loop, folder)
     whole = _hash(folder)
-    for column, kind in STORED[table].items():
+    for column, kind in COLUMNS[table].items():
         before = (folder / "run.sqlite").read_bytes()
         other = f"{column} || 'x'" if kind == "TEXT" else f"{column} + 1000000"
         other = f"iif({column} = 'lost', 'late', 'lost')" if column == "ending" else other
@@ -76,7 +75,7 @@ def test_every_column_counts(loop, tmp_path, table):
 def test_where_nothing_happened_there_is_no_hash():
     """A run that was planned, and no more; its first event has one before it is committed."""
     store = Store.in_memory()
-    assert event_hash(store.reader()) is None
+    assert store.reader().event_hash() is None
     store.add_events([ServerEvent(1, 0.0, Kind.MERGED, "train", 0, -1, 1)])
-    assert len(event_hash(store.reader())) == 16
+    assert len(store.reader().event_hash()) == 16
     store.abandon()

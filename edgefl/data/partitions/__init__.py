@@ -13,11 +13,7 @@ from edgefl.core.params import Component
 
 
 class Partition(Component):
-    """The parameters of a partition, and what it does.
-
-    Attributes:
-        BY_USERS: whether it is given each sample's user in place of its label.
-    """
+    """The parameters of a partition; ``BY_USERS`` says that it is given samples' users in place of labels."""
 
     BY_USERS: ClassVar[bool] = False
 
@@ -45,13 +41,9 @@ _FEW_DRAWS = 1000
 
 
 class Skewed(Partition):
-    """Clients of different sizes, drawn again until the smallest has ``min_samples``.
+    """Clients of different sizes, drawn again until the smallest has ``min_samples``."""
 
-    Attributes:
-        EQUAL: a partition that gives all equally many.
-    """
-
-    EQUAL: ClassVar[str]
+    EQUAL: ClassVar[str]  # a partition that gives all equally many
 
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is even")
     min_samples: int = Field(10, ge=1, description="draw again until every client has this many")
@@ -61,17 +53,13 @@ class Skewed(Partition):
         """Shares of all (C,) samples of each class, (clients, C)."""
 
     def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:
-        """Every sample goes to one client, and none is dropped.
-
-        Raises:
-            UserError: the samples are too few for ``min_samples`` each, or no draw gave every client as many.
-        """
+        """Every sample goes to one client, and none is dropped; no good draw is a ``UserError``."""
         equal, least, best = f"task.partition={self.EQUAL} gives all equally many", self.min_samples, 0
         if clients * least > len(labels):
             hint = f"--set {equal}; or use fewer clients or a smaller min_samples"
             raise TooFewError(labels, clients, f"{least}", hint)
         most = min(_MOST_DRAWS, max(_FEW_DRAWS, _MOST_SHARES // (clients * classes)))
-        available = stock(labels, classes)
+        available = np.bincount(labels, minlength=classes)
         for nth in range(most):
             counts = self.draw(available, clients, rng)
             if (smallest := int(counts.sum(axis=1).min())) >= least:
@@ -101,11 +89,6 @@ def held(owner: Ints, clients: int) -> list[Ints]:
     """Each client's samples, sorted, of the owner of each; an owner that is no client's number is nobody."""
     order = np.argsort(owner, kind="stable")
     return np.split(order, np.cumsum(np.bincount(owner, minlength=clients)))[:clients]
-
-
-def stock(labels: Ints, classes: int) -> Ints:
-    """How many samples of each class there are, (C,)."""
-    return np.bincount(labels, minlength=classes).astype(np.int64)
 
 
 def equal_sizes(samples: int, clients: int) -> Ints:

@@ -17,11 +17,7 @@ class Params(Partition):
     users_per_client: int = Field(1, ge=1, description="users whose samples a client has, drawn at random")
 
     def split(self, owners: Ints, users: int, clients: int, rng: np.random.Generator) -> list[Ints]:
-        """All samples of the users that are drawn; the others' are left out.
-
-        Raises:
-            UserError: there are fewer users than the clients need.
-        """
+        """All samples of the users that are drawn; the others' are left out."""
         each = self.users_per_client
         present, user = np.unique(owners, return_inverse=True)
         needed, there = clients * each, len(present)

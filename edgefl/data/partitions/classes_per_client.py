@@ -9,9 +9,7 @@ from pydantic import Field
 
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import UserError
-from edgefl.data.partitions import Partition, TooFewError, deal, equal_sizes, stock
-
-_REDRAWS = 100
+from edgefl.data.partitions import Partition, TooFewError, deal, equal_sizes
 
 
 class Params(Partition):
@@ -22,9 +20,6 @@ class Params(Partition):
 
         The holders' shares of a class differ by at most one. Classes that no client drew are dropped; of all
         others, every sample is used.
-
-        Raises:
-            UserError: there are fewer than k classes, or too few samples to give every client one.
         """
         if self.k > classes:
             raise UserError(
@@ -32,8 +27,8 @@ class Params(Partition):
                 where="task.partition.k",
                 hint="use a smaller k",
             )
-        available = stock(labels, classes)
-        for _ in range(_REDRAWS):
+        available = np.bincount(labels, minlength=classes)
+        for _ in range(100):
             counts = _draw(self.k, available, clients, rng)
             if counts.any(axis=1).all():
                 return deal(labels, counts, rng)

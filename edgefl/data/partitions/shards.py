@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgefl.core.arrays import Ints
-from edgefl.data.partitions import Partition, TooFewError, deal, stock
+from edgefl.data.partitions import Partition, TooFewError, deal
 
 
 class Params(Partition):
@@ -29,15 +29,14 @@ class Params(Partition):
         return self
 
     def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:
-        """No sample goes to two clients, and with ``shards_per_client`` each goes to one.
-
-        Raises:
-            UserError: there are fewer shards than the clients need.
-        """
-        available = stock(labels, classes)
+        """No sample goes to two clients, and with ``shards_per_client`` each goes to one."""
+        # A shard is its number of samples of each class.
+        available = np.bincount(labels, minlength=classes)
         if self.shard_size is None:
             each = self.shards_per_client or 2
-            shards = _cut(available, clients * each)
+            number, ends = min(clients * each, len(labels)), np.cumsum(available)
+            cuts = np.arange(number + 1) * len(labels) // number
+            shards = np.diff(np.clip(cuts[:, None], ends - available, ends), axis=0)
         else:
             size = self.shard_size
             each = int((available // size).sum()) // clients
@@ -47,14 +46,3 @@ class Params(Partition):
             raise TooFewError(labels, clients, what, "use fewer clients, or fewer or smaller shards")
         dealt = rng.permutation(len(shards))[: clients * each]
         return deal(labels, shards[dealt].reshape(clients, each, classes).sum(axis=1), rng)
-
-
-def _cut(available: Ints, shards: int) -> Ints:
-    """Shards that differ by one sample at most, by their samples of each class, (shards, C).
-
-    There are none if some would be empty.
-    """
-    samples, ends = int(available.sum()), np.cumsum(available)
-    cuts = np.arange(shards + 1) * samples // shards if shards <= samples else np.empty(0, dtype=np.int64)
-    inside = np.clip(cuts[:, None], ends - available, ends)
-    return inside[1:] - inside[:-1]

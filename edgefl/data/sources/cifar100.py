@@ -13,17 +13,9 @@ pear pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ra
 seal shark shrew skunk skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank
 telephone television tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
 """
-
-SPEC = Spec(
-    name="cifar100",
-    shape=(3, 32, 32),
-    train_size=50_000,
-    test_size=10_000,
-    class_names=tuple(_NAMES.split()),
-    # Of the 50,000 original training images, over all pixels of a channel, as commonly published.
-    mean=(0.5071, 0.4865, 0.4409),
-    std=(0.2673, 0.2564, 0.2762),
-)
+# Of the training images, over all pixels of a channel, as commonly published.
+_MEAN, _STD = (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)
+SPEC = Spec("cifar100", (3, 32, 32), 50_000, 10_000, tuple(_NAMES.split()), _MEAN, _STD)
 
 
 class Params(Dataset):

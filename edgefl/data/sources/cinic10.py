@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from edgefl.data.dataset import Arrays, Source
-from edgefl.data.pictures import decoded_pictures
+from edgefl.data.images import decoded_pictures
 from edgefl.data.readers import unpacked
 from edgefl.data.sources import Dataset, cifar10
 from edgefl.data.sources.folder import tree

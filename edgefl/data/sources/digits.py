@@ -4,7 +4,7 @@ The test part of the UCI "Optical Recognition of Handwritten Digits" set (1,797 
 split; here, 20% of each class are for testing, drawn once with a fixed seed.
 """
 
-import importlib.util
+from importlib.metadata import distribution
 from pathlib import Path
 
 import numpy as np
@@ -12,20 +12,8 @@ import numpy as np
 from edgefl.data.dataset import Arrays, Source, Spec, stratified
 from edgefl.data.sources import Dataset
 
-SPEC = Spec(
-    name="digits",
-    shape=(1, 8, 8),
-    train_size=1438,
-    test_size=359,
-    class_names=tuple("0123456789"),
-    # Measured on the training part, after scaling to 0..255.
-    mean=(0.3049,),
-    std=(0.3757,),
-)
-
-# Independent of a run's seed: every run has the same test images.
-_SPLIT_SEED = 1797
-_BRIGHTEST = 16
+# Mean and deviation as measured on the training part, after scaling to 0..255.
+SPEC = Spec("digits", (1, 8, 8), 1438, 359, tuple("0123456789"), mean=(0.3049,), std=(0.3757,))
 
 
 class Params(Dataset):
@@ -36,11 +24,9 @@ class Params(Dataset):
 def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - the signature of all sources
     """The images, whatever ``folder`` and ``download`` say: they come with scikit-learn."""
     # Read without importing all of scikit-learn: 64 pixels and a label per row.
-    spec = importlib.util.find_spec("sklearn")
-    assert spec is not None and spec.origin is not None  # noqa: S101, PT018 - installed with edgefl
-    file = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
-    table = np.loadtxt(file, delimiter=",")
-    x = np.rint(table[:, :-1].reshape(-1, *SPEC.shape) * (255 / _BRIGHTEST)).astype(np.uint8)
+    file = distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz")
+    table = np.loadtxt(str(file), delimiter=",")
+    x = np.rint(table[:, :-1].reshape(-1, *SPEC.shape) * (255 / 16)).astype(np.uint8)
     y = table[:, -1].astype(np.int64)
-    kept, held = stratified(y, 0.2, np.random.default_rng(_SPLIT_SEED))
+    kept, held = stratified(y, 0.2, np.random.default_rng(1797))
     return Arrays(x[kept], y[kept], x[held], y[held])

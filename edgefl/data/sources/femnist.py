@@ -21,7 +21,6 @@ _NAMES = tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)
 SPEC = Spec("femnist", (1, 28, 28), 724_737, 80_526, _NAMES)
 
 _WRITERS = 3550
-_BRIGHTEST = 255
 _RECIPE = (
     "in TalwalkarLab/leaf's data/femnist, run ./preprocess.sh -s niid --sf 1.0 -k 0 -t sample; "
     "it writes data/train/*.json and data/test/*.json"
@@ -68,4 +67,4 @@ def _part(files: list[Path]) -> tuple[Any, Any, list[str]]:
         folder = files[0].parent
         what = f"{folder.name}/ must hold writers with images of values from 0 to 1"
         raise DataError(what, where=str(folder), hint=_RECIPE)
-    return np.rint(pixels * _BRIGHTEST).astype(np.uint8), np.concatenate(y), users
+    return np.rint(pixels * 255).astype(np.uint8), np.concatenate(y), users

@@ -14,8 +14,7 @@ import numpy as np
 
 from edgefl.core.errors import DataError
 from edgefl.data.dataset import Source
-from edgefl.data.images import SUFFIXES, explained
-from edgefl.data.pictures import OwnImages, Pictures, of_files
+from edgefl.data.images import SUFFIXES, OwnImages, Pictures, explained, of_files
 
 _PARTS = {"train", "test"}
 # What else stands beside train/ or test/, and is no class.
@@ -55,11 +54,7 @@ def _classes(folder: Path) -> list[str]:
 
 
 def tree(folder: Path, classes: Sequence[str]) -> Pictures:
-    """The images in folders of classes, class by class, sorted by path within each.
-
-    Raises:
-        DataError: a class has none, or a file is no image by its name.
-    """
+    """The images in folders of classes, class by class, sorted by path within each."""
     each = [sorted(_images(folder / name)) for name in classes]
     counts = list(map(len, each))
     if 0 in counts:

@@ -17,15 +17,12 @@ from pydantic import Field
 from edgefl.core.errors import DataError
 from edgefl.core.extras import needs
 from edgefl.data.dataset import Source
-from edgefl.data.images import Encoded, explained
-from edgefl.data.pictures import OwnImages, Pictures
+from edgefl.data.images import Encoded, OwnImages, Pictures, explained
 
 # Names of label columns, in the order in which they are looked for.
 _LABELS = ("label", "fine_label", "labels")
 # Far above any labelled image dataset's; a label beyond it is no class number.
 _MOST_CLASSES = 100_000
-# Images read at a time.
-_BATCH = 1000
 
 
 class Params(OwnImages):
@@ -75,16 +72,7 @@ def parquet_files(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def image_parquet(files: Sequence[Path], label: str | None = None, user: str | None = None) -> Pictures:
-    """The images in Parquet files with a column of encoded images and one of labels.
-
-    Args:
-        files: in the order of images; the first says which column is which.
-        label: the column of labels; None for the first of the usual ones that has integers.
-        user: the column that says whose an image is.
-
-    Raises:
-        DataError: pyarrow is missing, the files are not image Parquet, or an image has no label or no user.
-    """
+    """The images in files, in this order, of which the first says which column is which; see ``Params``."""
     needs("pyarrow", "Parquet files need", "parquet", str(files[0]))
     from pyarrow import parquet, types
 
@@ -137,7 +125,7 @@ def _encoded(files: Sequence[Path], column: str) -> Iterator[Encoded]:
 
     for path in files:
         with explained(f"{path.name} is unreadable", str(path)), parquet.ParquetFile(path) as file:
-            batches = file.iter_batches(_BATCH, columns=[column])
+            batches = file.iter_batches(1000, columns=[column])
             blobs = (blob for batch in batches for blob in batch.column(0).field("bytes").to_pylist())
             for place, blob in enumerate(blobs):
                 name = f"{path}, image {place}"

@@ -9,8 +9,7 @@ import numpy as np
 
 from edgefl.core.errors import DataError
 from edgefl.data.dataset import Arrays, Source, Spec
-from edgefl.data.images import explained
-from edgefl.data.pictures import decoded_pictures, of_files
+from edgefl.data.images import decoded_pictures, explained, of_files
 from edgefl.data.readers import unpacked
 from edgefl.data.sources import Dataset
 from edgefl.data.sources.folder import tree

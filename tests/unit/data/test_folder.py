@@ -13,7 +13,6 @@ from edgefl.core.errors import DataError, ScenarioError
 from edgefl.core.notes import note
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
-from edgefl.data import pictures
 from edgefl.data.images import decoded
 from edgefl.data.sources import folder
 
@@ -214,7 +213,7 @@ def test_images_of_differing_sizes_become_small_squares(tmp_path, layout, caplog
 
 def test_what_is_found_only_while_reading(tmp_path, monkeypatch):
     """An image of another size than those that were looked at becomes as large as they are."""
-    monkeypatch.setattr(pictures, "LOOKED_AT", 4)
+    monkeypatch.setattr("edgefl.data.images.LOOKED_AT", 4)
     tree(tmp_path, GIVEN)
     (tmp_path / "train" / "cat" / "1.png").write_bytes(encoded(image(80, (7, 4))))
     spec, arrays = _read(tmp_path)

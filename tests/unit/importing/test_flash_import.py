@@ -8,7 +8,7 @@ from imported import SPEEDS, STATES, fleet, record, rows, written
 from edgefl.core.errors import UserError
 from edgefl.core.units import parse
 from edgefl.importing import import_traces
-from edgefl.importing.flash import CONDITIONS, conditions_of, read
+from edgefl.importing.flash import CONDITIONS, read
 
 HOUR_S = 3600.0
 
@@ -33,7 +33,7 @@ def test_what_is_ready_can_be_chosen(tmp_path):
     found = {(float(row["start_s"]), float(row["end_s"])) for row in rows(done, "availability.csv")}
     assert found == {(23 * HOUR_S, 30 * HOUR_S), (31 * HOUR_S, 32 * HOUR_S), (24 * HOUR_S, 26 * HOUR_S)}
     with pytest.raises(UserError, match="unknown condition 'wify'"):
-        conditions_of("locked,wify")
+        read(tmp_path / "trace.json", "locked,wify")
 
 
 SAYS = {
@@ -62,7 +62,7 @@ def test_readiness_is_the_conjunction_of_what_was_said_last(tmp_path_factory, sa
     messages = "\n".join(f"2020-02-03 {hour:02d}:00:00\t{state}" for hour, state in told)
     path = written(tmp_path_factory.getbasetemp(), {"0": {"guid": "a", "messages": messages}})
     try:
-        (spans,) = read(path, sorted(ready)).columns["availability"]
+        (spans,) = read(path, ",".join(ready)).columns["availability"]
     except UserError:
         spans = []
     last_hour = said[-1][0]
@@ -105,4 +105,4 @@ def test_states_and_speeds_of_the_same_users_stay_together(tmp_path):
 def test_what_is_no_json_or_nested_or_long_beyond_measure_is_refused(tmp_path, content):
     (tmp_path / "garbage.json").write_bytes(content)
     with pytest.raises(UserError):
-        read(tmp_path / "garbage.json", ["wifi"])
+        read(tmp_path / "garbage.json", None)

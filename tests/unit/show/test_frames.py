@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from edgefl.show.frames import sources, to_arrow, to_csv, to_pandas
 from edgefl.store.reader import read
-from edgefl.store.schema import COLUMNS, TABLES
+from edgefl.store.schema import COLUMNS
 
 ARROW = {"INTEGER": pa.int64(), "REAL": pa.float64(), "TEXT": pa.string()}
 
@@ -31,7 +31,7 @@ def found(runs):
     return sources([(run.name, run.folder, run.settings) for run in runs.runs])
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", COLUMNS)
 def test_every_table_is_what_its_rows_are(runs, found, table):
     """In pandas and in Arrow: each value, with NULL as missing, and each column of its declared type."""
     rows = [row for run in runs.runs for row in run.table(table)]

@@ -15,7 +15,6 @@ from edgefl.planning.fleets import recorded_devices, recorded_fleet
 from edgefl.show.page.frames import shared
 from edgefl.show.page.records import PageTable, Read, Section, TableCell, Told, once, shortened
 from edgefl.show.values import setting_text
-from edgefl.store.events import event_hash
 
 # Of ``host.json``; the folder of the data says more of its user than of the figures. It is missing while the
 # run goes on.
@@ -86,7 +85,7 @@ def read(one: Read) -> RunOrigin:
     if assumed := reader.meta["assumed"]:
         texts["Assumed by"] = "\n".join(assumed)
     return RunOrigin(
-        told=(event_hash(reader) or "unknown", _made(reader.meta), machine or "unknown"),
+        told=(reader.event_hash() or "unknown", _made(reader.meta), machine or "unknown"),
         texts=texts,
         fleet=_shortened(dump({key: value for key, value in plan["fleet"].items() if key != "links"})),
         numbers=[*(each for of, record in records.items() for each in _numbers(of, record)), *_carbon(fleet)],
