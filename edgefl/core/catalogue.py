@@ -109,11 +109,7 @@ def user_files() -> list[dict[str, bytes]]:
 
 
 def user_file(file: str) -> Path:
-    """The absolute path of a data file, looked for in the working directory and those on EDGEFL_PATH.
-
-    Raises:
-        UnknownNameError: there is none.
-    """
+    """The absolute path of a data file, in the working directory or in one on EDGEFL_PATH."""
     for folder in (Path(), *user_folders()):
         # A name that is too long, or the home of nobody, is no file either.
         with suppress(OSError, RuntimeError):
@@ -125,11 +121,7 @@ def user_file(file: str) -> Path:
 
 
 def entries(kind: str) -> Mapping[str, Entry]:
-    """All components of one kind, by name.
-
-    Raises:
-        UserError: two files have one name.
-    """
+    """All components of one kind, by name; raises a ``UserError`` where two files have one name."""
     found = dict(_shipped(kind))
     for folder in user_folders():
         for entry in _scan(kind, folder / _INSIDE.get(kind, kind)):
@@ -169,20 +161,16 @@ def _scan(kind: str, folder: Path) -> list[Entry]:
 
 
 def find(kind: str, name: str, *, where: str = "") -> Entry:
-    """The component of a name, matched without regard to case where none is spelled so.
-
-    Raises:
-        UnknownNameError: no file has it; the nearest name is suggested.
-    """
+    """The component of a name, matched without regard to case where none is spelled so; else raises."""
     if kind == "profiles" and os.path.isfile(name) and name.endswith(".yaml"):  # noqa: PTH113 - raises nothing
         return Entry(str(Path(name).absolute()), Path(name).absolute())
     known = entries(kind)
     canonical = _spelled(kind, name, known)
-    if canonical in known:
-        _tell(kind, known[canonical])
-        return known[canonical]
-    what = f"unknown {singular(kind)} {name!r}"
-    raise UnknownNameError(what, where=where, hint=_hint(kind, name, canonical, known))
+    if canonical not in known:
+        hint = _hint(kind, name, canonical, known)
+        raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=hint)
+    _tell(kind, known[canonical])
+    return known[canonical]
 
 
 def _hint(kind: str, name: str, canonical: str, known: Mapping[str, Entry]) -> str:
@@ -224,11 +212,7 @@ def called(name: str) -> dict[str, str]:
 
 
 def only_kind_of(name: str) -> str:
-    """The one kind that has a name.
-
-    Raises:
-        UnknownNameError: none has it, or several have.
-    """
+    """The one kind that has a name; raises an ``UnknownNameError`` where none has it, or several have."""
     having = called(name)
     if len(having) == 1:
         return next(iter(having))
@@ -252,11 +236,7 @@ def _tell(kind: str, entry: Entry) -> None:
 
 
 def kind_of(word: str) -> str:
-    """A kind by its name in the singular or plural, in any case.
-
-    Raises:
-        UnknownNameError: there is no such kind.
-    """
+    """A kind by its name in the singular or plural; raises an ``UnknownNameError`` for another word."""
     for kind in KINDS:
         if word.casefold() in {kind, singular(kind)}:
             return kind
@@ -275,26 +255,19 @@ def base_of(kind: str) -> Any:
 
 
 def load(kind: str, name: str, *, where: str = "") -> ModuleType:
-    """The module of a code component.
-
-    Raises:
-        UnknownNameError: no file has the name.
-        UserError: a user's file fails to import.
-    """
+    """The module of a code component; see ``find`` and ``module_of``."""
     return module_of(kind, find(kind, name, where=where))
 
 
 def module_of(kind: str, entry: Entry) -> ModuleType:
-    """The module of a code component that was found; see ``load``."""
+    """The module of a code component; raises a ``UserError`` where a user's file fails to import."""
     if entry.module:
         return importlib.import_module(entry.module)
     dotted = f"{LOADED}{kind}.{entry.path.stem}"
     known = sys.modules.get(dotted)
     if known is not None and known.__file__ == str(entry.path):
         return known
-    spec = importlib.util.spec_from_file_location(dotted, entry.path)
-    if spec is None or spec.loader is None:
-        raise UserError(f"{entry.path.name} cannot be imported", where=str(entry.path))
+    spec: Any = importlib.util.spec_from_file_location(dotted, entry.path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[dotted] = module
     try:

@@ -86,7 +86,7 @@ def _scaled(document: Document, given: Sequence[Override]) -> tuple[Document, li
     chosen = next((one.value for one in reversed(given) if one.key == SCALE), inside.get(SCALE))
     scales = document.data.get(SCALES) or {}
     if not isinstance(scales, dict) or not all(isinstance(one, dict) for one in scales.values()):
-        where = str(document.place([SCALES]))
+        where = document.place([SCALES])
         raise ScenarioError("'scales' must map names to settings", where=where, hint=_SCALES)
     rest = document.without(SCALE, SCALES)
     if chosen is None or chosen.data is None:
@@ -95,7 +95,7 @@ def _scaled(document: Document, given: Sequence[Override]) -> tuple[Document, li
     if name not in scales:
         what = f"the scenario has no scale {short(name)!r}"
         known = f"it has {', '.join(scales)}" if scales else f"it has none; {_SCALES}"
-        raise ScenarioError(what, where=str(chosen.place()), hint=known)
+        raise ScenarioError(what, where=chosen.place(), hint=known)
     settings = inside[SCALES].inside()[name].inside()
     own = [Override(str(key), value) for key, value in settings.items()]
     return put(rest, [SCALE], replace(chosen, data=name)), [*own, *others]
@@ -119,7 +119,7 @@ def _swept(document: Document) -> list[_SweptRun]:
     """
 
     def wrong(what: str, *keys: str | int, hint: str = "") -> ScenarioError:
-        return ScenarioError(what, where=str(document.place([SWEEP, *keys])), hint=hint)
+        return ScenarioError(what, where=document.place([SWEEP, *keys]), hint=hint)
 
     sweep = document.inside().get(SWEEP)
     if sweep is None or sweep.data is None:
@@ -160,10 +160,10 @@ def _without(runs: Sequence[_SweptRun], overrides: Sequence[Override]) -> list[_
             value, above = settings[key], key.count(".") + 1
             if within(key, override.key):
                 del settings[key]
-                note(f"{override.where} replaces the sweep's {key}")
+                note(f"{override.value.place()} replaces the sweep's {key}")
             elif within(override.key, key):
                 if item_at(value.data, override.keys[above:]) is not None:
-                    note(f"{override.where} replaces the sweep's {override.key}")
+                    note(f"{override.value.place()} replaces the sweep's {override.key}")
                 settings[key] = put(value, override.keys, override.value, above)
         plain = repr({key: value.data for key, value in settings.items() if key != "name"})
         if settings == run.settings:
@@ -194,7 +194,7 @@ def _repeated(runs: Sequence[_SweptRun], document: Document, count: int) -> list
 def _check_size(count: int, document: Document) -> None:
     if count > MOST_RUNS:
         what = f"a sweep of {count:,} runs; the most is {MOST_RUNS:,}"
-        raise ScenarioError(what, where=str(document.place([SWEEP])))
+        raise ScenarioError(what, where=document.place([SWEEP]))
 
 
 def _one(base: Document, run: _SweptRun, group: str) -> Draft:
@@ -213,7 +213,7 @@ def _draft(document: Document, group: str) -> Draft:
     """The draft of a document; a fleet's profiles are read."""
     fleet = document.inside().get("fleet")
     if fleet is not None and isinstance(fleet.data, dict):
-        merged = inheriting.inherited("profiles", fleet, str(document.place(["fleet"])))
+        merged = inheriting.inherited("profiles", fleet, document.place(["fleet"]))
         document = document.put(["fleet"], {**document.data, "fleet": merged.data}, merged)
     with document.placing():
         scenario = validate(Scenario, document.data, document)

@@ -148,20 +148,6 @@ def root_cause(error: BaseException) -> BaseException:
     return error
 
 
-@dataclass(frozen=True)
-class Place:
-    """The location of a value, for messages: a file or a word such as "--set", and a line, 0 if unknown."""
-
-    file: str
-    line: int = 0
-    key: str = ""
-
-    def __str__(self) -> str:
-        line = f":{self.line}" if self.line else ""
-        key = f", key {self.key!r}" if self.key else ""
-        return f"{self.file}{line}{key}"
-
-
 def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """A hint: the closest of ``known``, those that contain it, or else all of them, or ``otherwise``."""
     names, bare = sorted(known), _bare(name)

@@ -73,9 +73,9 @@ def attributed(record: Record, document: Document) -> Record:
     found = {}
     for key, number in sourced(record):
         if number.source == UNSOURCED:
-            file = document.place(key.split(".")).file
+            file = document.written(key.split("."))[0]
             found[key] = number.model_copy(update={"source": f"{UNSOURCED} in {Path(file).name}"})
-    own = [key for key in found if document.place(key.split(".")).file == document.file]
+    own = [key for key in found if document.written(key.split("."))[0] == document.file]
     if own:
         note(_told(own, document))
     return replaced(record, found) if found else record
@@ -85,7 +85,7 @@ def taken(record: Record, document: Document) -> Record:
     """A device whose numbers from others' files are assumed: measured there, they are not this one's."""
 
     def of_this(key: str, number: Sourced[Any]) -> Sourced[Any]:
-        file = document.place(key.split(".")).file
+        file = document.written(key.split("."))[0]
         if file == document.file:
             return number
         status = number.status if number.status == "unknown" else "assumed"

@@ -75,7 +75,7 @@ def _told(
             hint = f"did you mean {near!r}?" if near else ""
         elif kind in {"list_type", "tuple_type"} and isinstance(given, str):
             hint = f"write [{given}]"
-    return ScenarioError(what, where=str(document.place(path)), hint=hint)
+    return ScenarioError(what, where=document.place(path), hint=hint)
 
 
 def _words(message: str) -> str:

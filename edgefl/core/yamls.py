@@ -18,7 +18,7 @@ import yaml
 from pydantic_core import to_jsonable_python
 from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
-from edgefl.core.errors import Place, ScenarioError, UserError, in_one_line, short
+from edgefl.core.errors import ScenarioError, UserError, in_one_line, short
 
 # Limits of one text; `docs/scenarios.md` states them.
 MOST_BYTES = 1_000_000
@@ -31,10 +31,12 @@ _WITHIN = "integers must be within 64 bits"
 # The scalars that are no text: what they look like without quotes, and what they are then.
 _STANDARD = "tag:yaml.org,2002:"
 _TEXT = f"{_STANDARD}str"
-_TRUE = {"true": True, "false": False}
 _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
     f"{_STANDARD}null": ("~|null|Null|NULL|", lambda _: None),
-    f"{_STANDARD}bool": ("true|True|TRUE|false|False|FALSE", lambda text: _TRUE[text.lower()]),
+    f"{_STANDARD}bool": (
+        "true|True|TRUE|false|False|FALSE",
+        lambda text: {"true": True, "false": False}[text.lower()],
+    ),
     f"{_STANDARD}int": (
         "[-+]?[0-9]+(_[0-9]+)*|0o[0-7]+|0x[0-9a-fA-F]+|0b[01]+",
         lambda text: int(text, 0 if text[1:2].isalpha() else 10),
@@ -61,11 +63,7 @@ def by_hand(context: Any) -> bool:
 
 
 def text_of(path: Path, most_bytes: int | None = None) -> str:
-    """A file's text.
-
-    Raises:
-        ScenarioError: the file cannot be read, is not UTF-8, or has more than so many bytes.
-    """
+    """A file's text; raises a ``ScenarioError`` where it is not UTF-8, or has more than so many bytes."""
     try:
         with path.open("rb") as file:
             content = file.read(-1 if most_bytes is None else most_bytes + 1)
@@ -99,20 +97,11 @@ class Document:
 
     @classmethod
     def read(cls, path: Path) -> "Document":
-        """Reads a file.
-
-        Raises:
-            ScenarioError: the file cannot be read, or see ``parse``.
-        """
         return cls.parse(text_of(path, MOST_BYTES), str(path))
 
     @classmethod
     def parse(cls, text: str, file: str) -> "Document":
-        """Parses text; ``file`` is for messages.
-
-        Raises:
-            ScenarioError: it is not a YAML mapping, or see ``value``.
-        """
+        """The mapping in a text; ``file`` is for messages."""
         found = cls.value(text, file)
         if found.data is None:
             raise ScenarioError("the file is empty", where=file)
@@ -122,21 +111,12 @@ class Document:
 
     @classmethod
     def value(cls, text: str, file: str, *, lines: bool = True) -> "Document":
-        """The one value in a text; ``lines`` says whether a line tells something about its source.
-
-        Raises:
-            ScenarioError: it is not valid YAML, repeats a key, has a tag that the core schema lacks, or
-                exceeds a limit.
-        """
+        """The one value in a text; ``lines`` says whether a line tells something about its source."""
         return _Composed(file, lines=lines).document(text)
 
     @classmethod
     def of(cls, value: Any, file: str) -> "Document":
-        """A value of Python's, such as a mapping of settings; ``file`` is what gave it.
-
-        Raises:
-            ScenarioError: it holds an object of another type, or itself.
-        """
+        """A value of Python's, such as a mapping of settings; ``file`` is what gave it."""
         try:
             # Of NumPy's and PyTorch's numbers, ``item`` is Python's.
             plain = to_jsonable_python(value, fallback=lambda one: one.item())
@@ -144,17 +124,22 @@ class Document:
         except (AttributeError, ValueError) as error:
             raise ScenarioError(f"a scenario cannot hold this: {error}", where=file) from None
 
-    def place(self, path: Sequence[str | int] = ()) -> Place:
-        """The location of the value at ``path``, or of the nearest enclosing one that is written out."""
-        dotted, known = ".".join(map(str, path)), tuple(path)
+    def written(self, path: Sequence[str | int]) -> tuple[str, int]:
+        """The file and the line of the value at ``path``, or of the nearest one that is written out."""
+        known = tuple(path)
         # What a setting alone has made is where the first thing inside it is.
         inside = (at for at in self.places if known and at[: len(known)] == known)
         known = known if known in self.places else next(inside, known)
         while known and known not in self.places:
             known = known[:-1]
-        file, line = self.places.get(known, (self.file, 0))
+        return self.places.get(known, (self.file, 0))
+
+    def place(self, path: Sequence[str | int] = ()) -> str:
+        """The location of the value at ``path`` for messages, with its key."""
+        (file, line), dotted = self.written(path), ".".join(map(str, path))
         # An option such as "--set seed=x" names its own key.
-        return Place(file, line, "" if f" {dotted}=" in file else dotted)
+        key = f", key {dotted!r}" if dotted and f" {dotted}=" not in file else ""
+        return f"{_line_of(file, line)}{key}"
 
     def inside(self) -> "dict[str | int, Document]":
         """The values of a mapping, by key, or of a list, by index; none of a scalar."""
@@ -181,17 +166,13 @@ class Document:
 
     @contextmanager
     def placing(self) -> Iterator[None]:
-        """Places errors that name a key alone, or nothing: at the key's line, or in the file.
-
-        Raises:
-            UserError: what the block raised, or that a number does not fit into 64 bits or into memory.
-        """
+        """Places errors that name a key alone, or nothing; a number too large for memory is an error, too."""
         try:
             yield
         except UserError as error:
             for each in (error, *error.others):
                 if not each.where or (each.where != self.file and _KEYS.fullmatch(each.where)):
-                    each.where = str(self.place(each.where.split(".") if each.where else []))
+                    each.where = self.place(each.where.split(".") if each.where else [])
             raise
         except (OverflowError, MemoryError) as error:
             room = "this machine's memory" if isinstance(error, MemoryError) else "64 bits"
@@ -200,6 +181,10 @@ class Document:
                 where=self.file,
                 hint="look for a number of epochs, steps, clients or units that is too large",
             ) from error
+
+
+def _line_of(file: str, line: int) -> str:
+    return f"{file}:{line}" if line else file
 
 
 def _within(text: str) -> int:
@@ -314,7 +299,7 @@ class _Composed:
         return value
 
     def _refuse(self, what: str, line: int, hint: str = "") -> NoReturn:
-        where = str(Place(self._file, line if self._lines else 0))
+        where = _line_of(self._file, line if self._lines else 0)
         raise ScenarioError(what, where=where, hint=hint) from None
 
 

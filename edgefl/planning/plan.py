@@ -105,7 +105,7 @@ def ground_of(draft: Draft, access: DataAccess) -> Ground:
     with mistakes.collected():
         fleet = fleet_of(draft, access.fleets)
         _check_draws(draft, fleet)
-        devices = devices_of(fleet, str(draft.document.place(["fleet"])))
+        devices = devices_of(fleet, draft.document.place(["fleet"]))
     with mistakes.collected():
         server = server_board(draft)
     mistakes.check()
@@ -147,7 +147,7 @@ def planned(
         raise ScenarioError(
             f"the policy {server.policy.name!r} merges stale uploads, and {asked.method.name}'s exchange "
             f"{fresh[0]!r} cannot be stale",
-            where=str(document.place(["server", "policy"])),
+            where=document.place(["server", "policy"]),
             hint="choose a synchronous policy, such as sync",
         )
     scenario = asked.with_learning(learning.spec)
@@ -289,7 +289,7 @@ def _check_draws(draft: Draft, fleet: Fleet) -> None:
         if not np.isfinite(drawn).all():
             raise ScenarioError(
                 f"draws of {key!r} can be infinite",
-                where=str(draft.document.place(["fleet", key])),
+                where=draft.document.place(["fleet", key]),
                 hint="choose a smaller spread or a lighter tail",
             )
 
@@ -301,11 +301,11 @@ def check_server(draft: Draft) -> None:
     if (server.participants or 0) > clients:
         what = f"{server.participants} participants per round, but only {clients} clients"
         hint, where = "lower server.participants or raise task.clients", ["server", "participants"]
-        mistakes.add(ScenarioError(what, where=str(draft.document.place(where)), hint=hint))
+        mistakes.add(ScenarioError(what, where=draft.document.place(where), hint=hint))
     if server.until.rounds is None and schedule.NEEDS_ROUNDS:
         what = f"the schedule {schedule.name!r} needs to know the number of rounds"
         hint = "add rounds to server.until; the first limit that is met ends the run"
-        mistakes.add(ScenarioError(what, where=str(draft.document.place(["server", "until"])), hint=hint))
+        mistakes.add(ScenarioError(what, where=draft.document.place(["server", "until"]), hint=hint))
     mistakes.check()
 
 
@@ -426,7 +426,7 @@ def check_size(plan: Plan) -> None:
 def server_board(draft: Draft) -> Board | None:
     """The server's device; None where its work is free. A ``UserError`` if its file is missing or wrong."""
     name = draft.scenario.server.device
-    return None if name is None else device(name, where=str(draft.document.place(["server", "device"])))
+    return None if name is None else device(name, where=draft.document.place(["server", "device"]))
 
 
 def server_work(draft: Draft, learning: Learning, board: Board | None) -> ServerWork | None:
@@ -435,7 +435,7 @@ def server_work(draft: Draft, learning: Learning, board: Board | None) -> Server
     Raises:
         UserError: a merge cannot be traced, or the device cannot do it or lacks a number that timing needs.
     """
-    name, place = draft.scenario.server.device, str(draft.document.place(["server", "device"]))
+    name, place = draft.scenario.server.device, draft.document.place(["server", "device"])
     if name is None or board is None:
         return None
     method, net, clients = learning.methods[0], learning.nets[0], draft.scenario.task.clients

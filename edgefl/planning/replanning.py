@@ -110,7 +110,7 @@ def replanned(reader: Reader, overrides: Sequence[Override], name: str) -> Repla
             can = f"{', '.join(SETTABLE[:-1])} and {SETTABLE[-1]}"
             raise UserError(
                 f"a replay cannot change {override.key!r}: nothing is learned again",
-                where=override.where,
+                where=override.value.place(),
                 hint=f"it can change {can}; for others run the scenario",
             )
     resolved = reader.document.data

@@ -172,7 +172,7 @@ def samples(source: BenchmarkSource, known_work: dict[str, Work]) -> Iterator[Sa
 
 def _traced(source: BenchmarkSource, place: int, row: BenchmarkRow) -> Work:
     file, make = source.benchmark, maker(row, source.document, place)
-    where = str(source.document.place(["rows", place]))
+    where = source.document.place(["rows", place])
     try:
         if file.measures in {FORWARD, INFERENCE}:
             return forward_pass(make, row.batch, row.image, fused=file.measures == INFERENCE)
@@ -349,7 +349,7 @@ def maker(row: BenchmarkRow, document: Document, place: int) -> Make:
     Raises:
         UserError: the library has no such network, or its definition refuses the settings.
     """
-    where = str(document.place(["rows", place, "network"]))
+    where = document.place(["rows", place, "network"])
     settings = row.settings
     if row.library == "edgefl":
         module = catalogue.load("models", row.network, where=where)

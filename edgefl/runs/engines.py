@@ -59,7 +59,7 @@ def engine_options(draft: Draft) -> EngineOptions:
         return EngineOptions(_chosen(NULL))
     raise ScenarioError(
         f"with task.samples clients have no data, and the engine {options.params.name!r} trains",
-        where=str(draft.document.place(["task", "samples"])),
+        where=draft.document.place(["task", "samples"]),
         hint="use --engine null, for the clock alone, or remove task.samples",
     )
 
