@@ -203,7 +203,7 @@ def calibrate(
         meter.measure(session)
         made = _device(name, session, machine, meter)
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomically(path, dump(made.numbers).encode())
+    atomically({path: dump(made.numbers).encode()})
     return replace(made, file=str(path), next=next_step(path), took_s=time.perf_counter() - start)
 
 

@@ -55,9 +55,6 @@ def load(
         overrides: settings, or "key.path=value" texts with values in YAML; they win over the sweep's.
         seeds: repeats all runs with so many seeds, which count up from the scenario's. All runs of a seed
             come before those of the next.
-
-    Raises:
-        ScenarioError: the file, an override or the number of seeds is wrong.
     """
     document = source if isinstance(source, Document) else Document.read(source)
     given = [one if isinstance(one, Override) else Override.parse(one) for one in overrides]
@@ -76,32 +73,26 @@ def load(
 
 
 def _scaled(document: Document, given: Sequence[Override]) -> tuple[Document, list[Override]]:
-    """The scenario without its scales, and the overrides, after the settings of the scale that is chosen.
-
-    Raises:
-        ScenarioError: there is no such scale, or one is no mapping.
-    """
+    """The scenario without its scales, and the overrides, after the settings of the scale that is chosen."""
+    example = "for example scales: {small: {server.rounds: 2}}"
     others = [one for one in given if one.key != SCALE]
     inside = document.inside()
     chosen = next((one.value for one in reversed(given) if one.key == SCALE), inside.get(SCALE))
     scales = document.data.get(SCALES) or {}
     if not isinstance(scales, dict) or not all(isinstance(one, dict) for one in scales.values()):
         where = document.place([SCALES])
-        raise ScenarioError("'scales' must map names to settings", where=where, hint=_SCALES)
+        raise ScenarioError("'scales' must map names to settings", where=where, hint=example)
     rest = document.without(SCALE, SCALES)
     if chosen is None or chosen.data is None:
         return rest, others
     name = str(chosen.data)
     if name not in scales:
         what = f"the scenario has no scale {short(name)!r}"
-        known = f"it has {', '.join(scales)}" if scales else f"it has none; {_SCALES}"
+        known = f"it has {', '.join(scales)}" if scales else f"it has none; {example}"
         raise ScenarioError(what, where=chosen.place(), hint=known)
     settings = inside[SCALES].inside()[name].inside()
     own = [Override(str(key), value) for key, value in settings.items()]
     return put(rest, [SCALE], replace(chosen, data=name)), [*own, *others]
-
-
-_SCALES = "for example scales: {small: {server.rounds: 2}}"
 
 
 class _SweptRun(NamedTuple):
@@ -112,11 +103,7 @@ class _SweptRun(NamedTuple):
 
 
 def _swept(document: Document) -> list[_SweptRun]:
-    """The runs of a scenario's sweep: pairs of settings that belong together, and axes, all combined.
-
-    Raises:
-        ScenarioError: it is no mapping of lists, or sets the scale.
-    """
+    """The runs of a scenario's sweep: pairs of settings that belong together, and axes, all combined."""
 
     def wrong(what: str, *keys: str | int, hint: str = "") -> ScenarioError:
         return ScenarioError(what, where=document.place([SWEEP, *keys]), hint=hint)
@@ -139,10 +126,8 @@ def _swept(document: Document) -> list[_SweptRun]:
         raise wrong("a scale cannot be swept", hint="choose one with --set scale=NAME")
     count = len(pairs.data) * math.prod(len(axis.data) for axis in parts.values())
     _check_size(count, document)
-    found = []
-    for pair, *values in itertools.product(
-        pairs.inside().values(), *(axis.inside().values() for axis in parts.values())
-    ):
+    found, axes = [], [axis.inside().values() for axis in parts.values()]
+    for pair, *values in itertools.product(pairs.inside().values(), *axes):
         own = {str(key): value for key, value in pair.inside().items()}
         named = ["name"] if "name" in own else list(own)
         found.append(_SweptRun({**own, **dict(zip(parts, values, strict=True))}, [*named, *parts]))
@@ -183,8 +168,7 @@ def _repeated(runs: Sequence[_SweptRun], document: Document, count: int) -> list
         raise ScenarioError(what, where=where)
     first = document.data.get(_SEED, Scenario.model_fields[_SEED].default)
     # What is no seed is refused where scenarios are read.
-    whole = isinstance(first, int) and not isinstance(first, bool)
-    seeds = [Override.of(_SEED, first + nth, where) for nth in range(count)] if whole else []
+    seeds = [Override.of(_SEED, first + nth, where) for nth in range(count)] if type(first) is int else []
     runs = _without(runs, seeds[:1])
     return [
         _SweptRun({**run.settings, _SEED: seed.value}, [*run.named, _SEED]) for seed in seeds for run in runs
@@ -221,11 +205,7 @@ def _draft(document: Document, group: str) -> Draft:
 
 
 def redrafted(settings: Mapping[str, Any], file: str, overrides: Sequence[Override] = ()) -> Draft:
-    """The draft of a run: what ``Scenario.resolved`` returned of it, read from ``file``, and a name.
-
-    Raises:
-        ScenarioError: an override is wrong.
-    """
+    """The draft of a run: what ``Scenario.resolved`` returned of it, read from ``file``, and a name."""
     document = replace(Document.of(settings, file), context=RESOLVED)
     for override in overrides:
         first, *rest = override.keys
@@ -237,10 +217,9 @@ def redrafted(settings: Mapping[str, Any], file: str, overrides: Sequence[Overri
 
 def setting_words(key: str, value: Any) -> str:
     """A setting in a run's name, by its dotted key and its value."""
-    last = key.rsplit(".", 1)[-1]
-    if isinstance(value, dict) and "name" in value:
-        return _words(value)
-    return _words(value) if last in {"name", "method", "model", "fleet"} else f"{last} {_words(value)}"
+    last, words = key.rsplit(".", 1)[-1], _words(value)
+    is_named = last in {"name", "method", "model", "fleet"} or (isinstance(value, dict) and "name" in value)
+    return words if is_named else f"{last} {words}"
 
 
 def _words(value: Any) -> str:

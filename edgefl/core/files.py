@@ -14,17 +14,8 @@ from edgefl.core.errors import RunError
 _AT_ONCE = 32
 
 
-def atomically(path: Path, content: bytes) -> None:
-    """``all_atomically`` for one file."""
-    all_atomically({path: content})
-
-
-def all_atomically(files: Mapping[Path, bytes]) -> None:
-    """Writes files that belong together: none gets its final name before all are written.
-
-    Raises:
-        RunError: one cannot be written; existing files are unchanged.
-    """
+def atomically(files: Mapping[Path, bytes]) -> None:
+    """Writes files, of which none gets its final name before all are written; see ``replacing``."""
     with ExitStack() as stack:
         for path, content in files.items():
             temporary = stack.enter_context(replacing(path))
@@ -49,8 +40,7 @@ def on_disk(path: Path) -> None:
 def all_on_disk(paths: Iterable[Path]) -> None:
     """``on_disk`` for many files: at once, since file systems write what is asked for together in one go."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        for _ in threads.map(on_disk, paths):
-            pass
+        list(threads.map(on_disk, paths))
 
 
 def sha256_of(path: Path) -> str:
@@ -63,10 +53,8 @@ def sha256_of(path: Path) -> str:
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary file that is renamed to ``path`` at the end, and removed on failure.
 
-    A link stays: what it leads to is replaced. The file has the mode of any new file, whoever writes it.
-
-    Raises:
-        RunError: it cannot be written; an existing file is unchanged.
+    A link stays: what it leads to is replaced. The file has the mode of any new file, whoever writes it. A
+    ``RunError`` says why it cannot be written; an existing file is unchanged then.
     """
     # Unique to the thread, so that two writers of one path do not mix their output.
     file = Path(os.path.realpath(path))

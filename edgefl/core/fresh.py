@@ -29,11 +29,8 @@ def call(
 ) -> Answer:
     """Calls a top-level function in a fresh process; it, its arguments and its answer can be pickled.
 
-    What it prints is dropped. ``threads`` are for numeric libraries, ``variables`` added to the environment.
-
-    Raises:
-        EdgeflError: what the function raised.
-        RunError: the process failed in another way.
+    What it prints is dropped, and what it raises raised. ``threads`` are for numeric libraries, ``variables``
+    added to the environment.
     """
     env = {**environment(threads), **variables}
     with ProcessPoolExecutor(1, initializer=_silent, env=env) as executor:

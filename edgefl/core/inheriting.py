@@ -9,7 +9,7 @@ from typing import Any
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
-from edgefl.core.sourced import UNSOURCED, Record, Sourced, changed, replaced, sourced
+from edgefl.core.sourced import UNSOURCED, Record, Sourced, changed
 from edgefl.core.units import show_count
 from edgefl.core.validation import item_at
 from edgefl.core.yamls import Document, dump
@@ -26,9 +26,6 @@ def inherited(kind: str, own: Document, where: str) -> Document:
     """A profile or a device merged over the one that it names under "like".
 
     Each key of a profile replaces the other's; mappings of devices are merged, and null takes a key away.
-
-    Raises:
-        UserError: a name is unknown, its file is not valid YAML, or files inherit from each other in a cycle.
     """
     layers, below, deep = [own], list[str](), kind == "devices"
     while (parent := layers[-1].data.get("like")) is not None:
@@ -70,22 +67,27 @@ def _is_number(value: Any) -> bool:
 
 def attributed(record: Record, document: Document) -> Record:
     """A record whose numbers without a source name their file, with a note on those of this one."""
-    found = {}
-    for key, number in sourced(record):
-        if number.source == UNSOURCED:
-            file = document.written(key.split("."))[0]
-            found[key] = number.model_copy(update={"source": f"{UNSOURCED} in {Path(file).name}"})
-    own = [key for key in found if document.written(key.split("."))[0] == document.file]
+    own = []
+
+    def named(key: str, number: Sourced[Any]) -> Sourced[Any]:
+        if number.source != UNSOURCED:
+            return number
+        file, _ = document.written(key.split("."))
+        if file == document.file:
+            own.append(key)
+        return number.model_copy(update={"source": f"{UNSOURCED} in {Path(file).name}"})
+
+    record = changed(record, named)
     if own:
         note(_told(own, document))
-    return replaced(record, found) if found else record
+    return record
 
 
 def taken(record: Record, document: Document) -> Record:
     """A device whose numbers from others' files are assumed: measured there, they are not this one's."""
 
     def of_this(key: str, number: Sourced[Any]) -> Sourced[Any]:
-        file = document.written(key.split("."))[0]
+        file, _ = document.written(key.split("."))
         if file == document.file:
             return number
         status = number.status if number.status == "unknown" else "assumed"

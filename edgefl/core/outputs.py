@@ -9,22 +9,14 @@ _OTHER = "choose another --out"
 
 
 def check_free(*paths: Path, force: bool) -> None:
-    """Checks that files would replace none.
-
-    Raises:
-        UserError: one exists.
-    """
+    """Refuses to replace files that exist."""
     for path in paths:
         if path.exists() and not force:
             raise _refused(f"{path} exists", f"{_OTHER}, or overwrite it with --force")
 
 
 def check_out(path: Path, example: str, *, force: bool, suffixes: Sequence[str]) -> None:
-    """Checks before a run is read that a file can be written.
-
-    Raises:
-        UserError: it is a folder, in one that does not exist, of another name, or there.
-    """
+    """Refuses, before a run is read, a file that could not be written, or has another suffix."""
     if path.is_dir():
         raise _refused(f"{path} is a folder", f"try --out {path / example}")
     if path.exists() and not path.is_file():

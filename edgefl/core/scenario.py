@@ -301,11 +301,7 @@ class LearningSpec(Strict):
 
     @classmethod
     def of_resolved(cls, data: Mapping[str, Any], file: str) -> "tuple[LearningSpec, Document]":
-        """The learning part of a resolved scenario, and the document that messages refer to.
-
-        Raises:
-            ScenarioError: a value is wrong.
-        """
+        """The learning part of a resolved scenario, and the document that messages refer to."""
         given = as_given(data)
         own = {key: given[key] for key in cls.model_fields if key in given}
         document = Document(file, own, context=RESOLVED)

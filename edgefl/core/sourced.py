@@ -1,6 +1,6 @@
 """Numbers with their sources, and with the bounds between which they lie."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
 from itertools import pairwise
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
@@ -83,7 +83,6 @@ class Sourced(Strict, Generic[Q]):
 
     @property
     def is_interval(self) -> bool:
-        """Whether there is a bound."""
         return self.low is not None or self.high is not None
 
     @classmethod
@@ -138,14 +137,9 @@ def sourced(record: BaseModel) -> list[tuple[str, Sourced[Any]]]:
 
 
 def changed(record: Record, change: Callable[[str, Sourced[Any]], Sourced[Any]]) -> Record:
-    """A record whose sourced numbers are changed, given their dotted names and themselves."""
+    """A record whose sourced numbers are changed, by their dotted names, as by ``numbers.get``."""
     copied: Record = _changed(record, "", change)
     return copied
-
-
-def replaced(record: Record, numbers: Mapping[str, Sourced[Any]]) -> Record:
-    """A record with some of its numbers replaced, by the dotted names of ``sourced``."""
-    return changed(record, numbers.get)
 
 
 def _changed(value: Any, name: str, change: Callable[[str, Sourced[Any]], Sourced[Any]]) -> Any:

@@ -46,11 +46,7 @@ _QUANTITY = re.compile(r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Z
 
 
 def parse(text: object, dimension: str) -> float:
-    """A quantity in the dimension's base unit.
-
-    Raises:
-        ValueError: the unit is missing or unknown, or the amount is negative or not finite.
-    """
+    """A quantity in the dimension's base unit; a ``ValueError`` where it is none, negative or not finite."""
     example, units = _DIMENSIONS[dimension]
     if text == 0 and not isinstance(text, bool):
         return 0.0

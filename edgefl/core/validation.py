@@ -19,11 +19,7 @@ Path = Sequence[str | int]
 
 
 def validate(record: type[T], value: Any, document: Document, prefix: Path = ()) -> T:
-    """Validates plain data, found at ``prefix`` in a document, with messages that name file, line and key.
-
-    Raises:
-        ScenarioError: the first mistake, with all others.
-    """
+    """Validates plain data, found at ``prefix`` in a document, with messages that name file, line and key."""
     try:
         return _adapter(record).validate_python(value, context=document.context)  # type: ignore[arg-type,no-any-return]
     except ValidationError as error:

@@ -34,7 +34,7 @@ from edgefl.core.devices.roofline import EfficiencyByClass
 from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
 from edgefl.core.notes import note
 from edgefl.core.price import Demand, above_idle_between, times
-from edgefl.core.sourced import replaced, sourced
+from edgefl.core.sourced import changed, sourced
 from edgefl.core.totals import known
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, text_of
@@ -260,8 +260,8 @@ class _Judge:
 
         def scaled(steps: Any) -> Predict:
             own = dict(zip(names, (values * np.exp(steps)).tolist(), strict=True))
-            changed = {key: present[key].model_copy(update={"value": value}) for key, value in own.items()}
-            return _predictor(self._name, replaced(self._board, changed))
+            moved = {key: present[key].model_copy(update={"value": value}) for key, value in own.items()}
+            return _predictor(self._name, changed(self._board, moved.get))
 
         def residuals(steps: Any) -> list[float]:
             predict = scaled(steps)

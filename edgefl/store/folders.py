@@ -150,7 +150,7 @@ def write_group(folder: Path, name: str, runs: Sequence[str]) -> None:
         RunError: it cannot be written.
     """
     data = {"name": name, "runs": list(runs)}
-    atomically(folder / GROUP, json.dumps({**data, "sha256": _digest(data)}, indent=2).encode())
+    atomically({folder / GROUP: json.dumps({**data, "sha256": _digest(data)}, indent=2).encode()})
     with suppress(OSError):
         on_disk(folder)
 

@@ -29,7 +29,7 @@ def settle(database: sqlite3.Connection, folder: Path) -> None:
         if mode == "delete":
             others = (name for name in (DATABASE, PLAN, HOST) if (folder / name).is_file())
             sums = filed(database) | {name: sha256_of(folder / name) for name in others}
-            atomically(folder / STAMP, "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)).encode())
+            atomically({folder / STAMP: "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)).encode()})
 
 
 def is_settled(folder: Path) -> bool:

@@ -232,7 +232,7 @@ class Store:
         self._db.execute("DELETE FROM plan")
         self._db.execute("INSERT INTO plan VALUES (?)", (content,))
         if self.folder != IN_MEMORY:
-            atomically(self.folder / PLAN, dump(json.loads(content)).encode())
+            atomically({self.folder / PLAN: dump(json.loads(content)).encode()})
 
     def rewind(self, to: Checkpoint | None, jobs: Iterable[int] = (), turn: int = 0) -> None:
         """Goes back to a checkpoint, or to the start; the run's status becomes "running".
