@@ -198,7 +198,7 @@ def _draft(document: Document, group: str) -> Draft:
     fleet = document.inside().get("fleet")
     if fleet is not None and isinstance(fleet.data, dict):
         merged = inheriting.inherited("profiles", fleet, document.place(["fleet"]))
-        document = document.put(["fleet"], {**document.data, "fleet": merged.data}, merged)
+        document = put(document, ["fleet"], merged)
     with document.placing():
         scenario = validate(Scenario, document.data, document)
     return Draft(scenario, document, group)

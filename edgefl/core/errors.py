@@ -1,12 +1,5 @@
 """The exceptions that edgefl raises on purpose; a few more are beside the code that raises them.
 
-EdgeflError
-├── UserError            bad input: exit status 2
-│   ├── ScenarioError    a value in a YAML file; knows file and line
-│   ├── UnknownNameError an unknown name; suggests the nearest
-│   └── DataError        a data folder is incomplete or unreadable
-└── RunError             the run itself failed: exit status 1
-
 A message has three parts: what is wrong, where, and what to do about it. An error may carry others that were
 found with it, so that all mistakes of a file are told at once.
 """
@@ -62,12 +55,8 @@ class EdgeflError(Exception):
 
 
 def _message(error: EdgeflError) -> str:
-    lines = [error.what]
-    if error.where:
-        lines.append(f"  where: {error.where}")
-    if error.hint:
-        lines.append(f"  hint:  {error.hint}")
-    return "\n".join(lines)
+    where, hint = error.where and f"  where: {error.where}", error.hint and f"  hint:  {error.hint}"
+    return "\n".join(filter(None, (error.what, where, hint)))
 
 
 class UserError(EdgeflError):

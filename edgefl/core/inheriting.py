@@ -1,7 +1,6 @@
 """Files that say what they are like, and then only what differs: fleets and devices."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
+from edgefl.core.overrides import put
 from edgefl.core.sourced import UNSOURCED, Record, Sourced, changed
 from edgefl.core.units import show_count
 from edgefl.core.validation import item_at
@@ -53,10 +53,10 @@ def _over(own: Document, base: Document, *, deep: bool) -> Document:
             continue
         if below and _is_number(part.data) and isinstance(below.data, dict) and "capacity" in below.data:
             # A battery's number alone is its capacity.
-            found = below.put(["capacity"], {**below.data, "capacity": part.data}, part)
+            found = put(below, ["capacity"], part)
         elif below and not (_is_number(part.data) or _is_number(below.data)):
             found = _over(part, below, deep=True)
-        base = base.put([key], {**base.data, key: found.data}, found)
+        base = put(base, [str(key)], found)
     return base
 
 
@@ -67,7 +67,7 @@ def _is_number(value: Any) -> bool:
 
 def attributed(record: Record, document: Document) -> Record:
     """A record whose numbers without a source name their file, with a note on those of this one."""
-    own = []
+    own = list[str]()
 
     def named(key: str, number: Sourced[Any]) -> Sourced[Any]:
         if number.source != UNSOURCED:
@@ -79,7 +79,15 @@ def attributed(record: Record, document: Document) -> Record:
 
     record = changed(record, named)
     if own:
-        note(_told(own, document))
+        names = ", ".join(own[:_NAMED]) + (", ..." if len(own) > _NAMED else "")
+        given = item_at(document.data, own[0].split("."))
+        written = dump(given, in_line=True)
+        bounds = written.strip("{}") if isinstance(given, dict) else f"value: {written}"
+        note(
+            f"{Path(document.file).name}: {show_count(len(own), 'number')} without a source "
+            f"count{'s' * (len(own) == 1)} as assumed ({names}); state one as "
+            f"{own[0].rpartition('.')[2]}: {{{bounds}, status: measured, source: ...}}"
+        )
     return record
 
 
@@ -95,16 +103,3 @@ def taken(record: Record, document: Document) -> Record:
         return number.model_copy(update={"status": status, "source": source})
 
     return changed(record, of_this)
-
-
-def _told(unsourced: Sequence[str], document: Document) -> str:
-    """What is said of numbers without a source, with one of them as it would have one."""
-    names = ", ".join(unsourced[:_NAMED]) + (", ..." if len(unsourced) > _NAMED else "")
-    given = item_at(document.data, unsourced[0].split("."))
-    written = dump(given, in_line=True)
-    bounds = written.strip("{}") if isinstance(given, dict) else f"value: {written}"
-    return (
-        f"{Path(document.file).name}: {show_count(len(unsourced), 'number')} without a source "
-        f"count{'s' * (len(unsourced) == 1)} as assumed ({names}); state one as "
-        f"{unsourced[0].rpartition('.')[2]}: {{{bounds}, status: measured, source: ...}}"
-    )

@@ -1,6 +1,7 @@
 """Settings that do not stand in a scenario's own place: ``--set KEY=VALUE``, options, those of a sweep."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from edgefl.core.errors import ScenarioError, short
@@ -52,7 +53,11 @@ def put(document: Document, keys: Sequence[str], value: Document, above: int = 0
     """
     path: list[str | int] = [*keys[:above]]
     data = _put(document.data, keys, value, path)
-    return document.put(path[above:], data, value)
+    cut = tuple(path[above:])
+    places = {at: place for at, place in document.places.items() if at[: len(cut)] != cut}
+    places[cut] = value.file, 0
+    places |= {(*cut, *at): place for at, place in value.places.items()}
+    return replace(document, data=data, places=places)
 
 
 def _is_renamed(keys: Sequence[str], component: Any, value: Document) -> bool:

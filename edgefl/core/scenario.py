@@ -328,15 +328,15 @@ class Tariffs(Strict):
 
     @model_validator(mode="after")
     def _are_prices(self) -> Self:
-        prices = [price for price, _ in self._read().values()]
-        if not prices:
+        currencies = sorted({currency for _, currency in self._read().values()})
+        if not currencies:
             raise ValueError("give a price: energy, traffic or server")
-        currencies = sorted({price["currency"] for price in prices})
         if len(currencies) > 1:
             raise ValueError(f"give all prices in one currency, not in {', '.join(currencies)}")
         return self
 
-    def _read(self) -> dict[str, tuple[dict[str, str], float]]:
+    def _read(self) -> dict[str, tuple[float, str]]:
+        """The prices that are given, per joule, byte and second, each with its currency."""
         found = {}
         for name, (unit, size) in _PAID.items():
             text = getattr(self, name)
@@ -344,16 +344,15 @@ class Tariffs(Strict):
                 match = _PRICE.fullmatch(text)
                 if match is None or match["unit"] != unit:
                     raise ValueError(f"{short(text)!r} is not a price of {name}; write it as 0.30 EUR/{unit}")
-                found[name] = match.groupdict(), size
+                found[name] = float(match["amount"]) / size, match["currency"]
         return found
 
     @property
     def currency(self) -> str:
-        return next(price["currency"] for price, _ in self._read().values())
+        return next(currency for _, currency in self._read().values())
 
     def rates(self) -> dict[str, float]:
-        """The prices that are given, per joule, byte and second."""
-        return {name: float(price["amount"]) / size for name, (price, size) in self._read().items()}
+        return {name: price for name, (price, _) in self._read().items()}
 
 
 class Checkpointing(Strict):
@@ -398,9 +397,6 @@ class Scenario(LearningSpec):
     def learning(self) -> LearningSpec:
         """The learning part alone: all that engines and their workers need."""
         return LearningSpec(**{key: getattr(self, key) for key in LearningSpec.model_fields})
-
-    def with_learning(self, learning: LearningSpec) -> Self:
-        return self.model_copy(update={key: getattr(learning, key) for key in LearningSpec.model_fields})
 
     def resolved(self) -> dict[str, Any]:
         """Everything that the result depends on, as plain data: no engine, checkpoints, name or notes."""

@@ -123,10 +123,7 @@ def defined_at(function: Callable[..., Any]) -> CodeLine | None:
 
 
 def explained(error: BaseException, failure: type[EdgeflError] = UserError) -> EdgeflError | None:
-    """What a user's code raised, as one message with its file, line and traceback; None if it raised nothing.
-
-    An ``EdgeflError`` is one already, and a request to stop no mistake.
-    """
+    """What a user's code raised, as one message with its file, line and traceback; None for another error."""
     if isinstance(error, EdgeflError | KeyboardInterrupt | GeneratorExit | Terminated):
         return None
     # Libraries raise errors of their own over those of a callback's.

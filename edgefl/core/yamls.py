@@ -49,17 +49,13 @@ _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 Keys: TypeAlias = tuple[str | int, ...]
 
-# The contexts of validation. Written by hand: quantities with units, and names that are looked up.
-WRITTEN: Mapping[str, str] = {"by": "hand"}
+# The contexts of validation. Written by hand, as where there is no context: quantities with units, and names
+# that are looked up.
+WRITTEN = "by hand"
 # Dumped records: plain numbers are in base units.
-RESOLVED: Mapping[str, str] = {"by": "a record"}
+RESOLVED = "by a record"
 # Those of a run that is only read: names stay, and components that need torch are not loaded.
-RECORDED: Mapping[str, str] = {"by": "a run"}
-
-
-def by_hand(context: Any) -> bool:
-    """Whether values that are validated in a context, or in none, were written by hand."""
-    return context is None or context == WRITTEN
+RECORDED = "by a run"
 
 
 def text_of(path: Path, most_bytes: int | None = None) -> str:
@@ -92,7 +88,7 @@ class Document:
 
     file: str
     data: Any
-    context: Mapping[str, str] | None = field(default_factory=lambda: WRITTEN)
+    context: str = WRITTEN
     places: Mapping[Keys, tuple[str, int]] = field(default_factory=dict)
 
     @classmethod
@@ -152,14 +148,6 @@ class Document:
         own = self.places.get((), (self.file, 0))
         parts = {key: {(): own, **at} for key, at in places.items()}
         return {key: Document(at[()][0], data[key], self.context, at) for key, at in parts.items()}
-
-    def put(self, path: Sequence[str | int], data: Any, part: "Document") -> "Document":
-        """With other data, which differ at ``path`` alone, where ``part`` is placed."""
-        cut = tuple(path)
-        places = {at: place for at, place in self.places.items() if at[: len(cut)] != cut}
-        places[cut] = part.file, 0
-        places |= {(*cut, *at): place for at, place in part.places.items()}
-        return replace(self, data=data, places=places)
 
     def without(self, *keys: str) -> "Document":
         return replace(self, data={key: value for key, value in self.data.items() if key not in keys})

@@ -150,7 +150,7 @@ def planned(
             where=document.place(["server", "policy"]),
             hint="choose a synchronous policy, such as sync",
         )
-    scenario = asked.with_learning(learning.spec)
+    scenario = asked.model_copy(update=dict(learning.spec))
     if isinstance(asked.fleet, Fleet):
         own = with_carbon(asked.fleet, carbon_of(asked.fleet, document, ["fleet"]))
         scenario = scenario.model_copy(update={"fleet": own})
