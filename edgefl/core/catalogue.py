@@ -26,29 +26,31 @@ from edgefl.core.user_code import LOADED, user_code
 
 _PACKAGE = Path(__file__).parent.parent
 
-# kind -> folder under the package, and the class in it that the Params of its files derive from. What files
-# of a kind may define are that class's methods and constants.
+# kind -> package, and the class in it that the Params of its files derive from: its methods and constants are
+# what these files may define.
 _CODE = {
-    "methods": ("methods", "MethodParams"),
-    "models": ("models", "ModelParams"),
-    "policies": ("world/policies", "Policy"),
-    "selectors": ("world/selectors", "SelectorParams"),
-    "codecs": ("protocol/codecs", "Codec"),
-    "partitions": ("data/partitions", "Partition"),
-    "datasets": ("data/sources", "Dataset"),
-    "augmentations": ("data/augmentations", "Augmentation"),
-    "engines": ("compute/engines", "EngineParams"),
-    "boards": ("core/devices", "Board"),
-    "optimizers": ("core/optimizers", "Optimizer"),
-    "schedules": ("core/schedules", "Schedule"),
-    "samplers": ("core/samplers", "Sampler"),
-    "availability": ("core/availability", "Availability"),
-    "speed": ("core/speed", "Speed"),
-    "measures": ("measures", "Measure"),
-    "trackers": ("trackers", "TrackerParams"),
+    "methods": ("edgefl.methods", "MethodParams"),
+    "models": ("edgefl.models", "ModelParams"),
+    "policies": ("edgefl.world.policies", "Policy"),
+    "selectors": ("edgefl.world.selectors", "SelectorParams"),
+    "codecs": ("edgefl.protocol.codecs", "Codec"),
+    "partitions": ("edgefl.data.partitions", "Partition"),
+    "datasets": ("edgefl.data.sources", "Dataset"),
+    "augmentations": ("edgefl.data.augmentations", "Augmentation"),
+    "engines": ("edgefl.compute.engines", "EngineParams"),
+    "boards": ("edgefl.core.devices", "Board"),
+    "optimizers": ("edgefl.core.optimizers", "Optimizer"),
+    "schedules": ("edgefl.core.schedules", "Schedule"),
+    "samplers": ("edgefl.core.samplers", "Sampler"),
+    "availability": ("edgefl.core.availability", "Availability"),
+    "speed": ("edgefl.core.speed", "Speed"),
+    "measures": ("edgefl.measures", "Measure"),
+    "trackers": ("edgefl.trackers", "TrackerParams"),
 }
 # Those that need no torch.
-LIGHT = frozenset(kind for kind, (folder, _) in _CODE.items() if folder.startswith(("core/", "world/")))
+LIGHT = frozenset(
+    kind for kind, (package, _) in _CODE.items() if re.match(r"edgefl\.(core|world)\.", package)
+)
 _YAML = ("devices", "profiles", "links", "scenarios", "validation")
 # Kinds whose folder is inside another kind's folder.
 _INSIDE = {"links": "profiles/links"}
@@ -58,24 +60,19 @@ KINDS = (*_YAML, *_CODE)
 
 @dataclass(frozen=True)
 class Entry:
-    """One component.
+    """One component."""
 
-    Attributes:
-        name: the file's name without suffix; a scenario's name includes its folders.
-        module: the module's dotted name if the file is part of the package, else "".
-        here: whether it is the working directory's.
-    """
-
+    # The file's, without suffix; a scenario's name includes its folders.
     name: str
     path: Path
-    module: str = ""
+    # Whether it is the working directory's.
     here: bool = False
 
 
 def shipped(kind: str) -> Path:
     """The folder of shipped files of a kind: in the checkout, or in the installed package."""
     if kind in _CODE:
-        return _PACKAGE / _CODE[kind][0]
+        return _PACKAGE.parent.joinpath(*_CODE[kind][0].split("."))
     folder = _INSIDE.get(kind, kind)
     inside = _PACKAGE / "shipped" / folder
     return inside if inside.is_dir() else _PACKAGE.parent / folder
@@ -151,13 +148,8 @@ def _scan(kind: str, folder: Path) -> list[Entry]:
             for path in sorted(folder.rglob("*.yaml"))
             if path.is_file() and not any(path.is_relative_to(other) for other in others)
         ]
-    own, _ = _CODE[kind]
-    dotted = f"edgefl.{own.replace('/', '.')}." if folder == _PACKAGE / own else ""
-    return [
-        Entry(path.stem.replace("_", "-"), path, dotted and dotted + path.stem)
-        for path in sorted(folder.glob("[!_]*.py"))
-        if path.is_file()
-    ]
+    files = (path for path in sorted(folder.glob("[!_]*.py")) if path.is_file())
+    return [Entry(path.stem.replace("_", "-"), path) for path in files]
 
 
 def find(kind: str, name: str, *, where: str = "") -> Entry:
@@ -250,8 +242,8 @@ def singular(kind: str) -> str:
 
 def base_of(kind: str) -> Any:
     """The class that a kind's Params derive from."""
-    folder, name = _CODE[kind]
-    return getattr(importlib.import_module(f"edgefl.{folder.replace('/', '.')}"), name)
+    package, name = _CODE[kind]
+    return getattr(importlib.import_module(package), name)
 
 
 def load(kind: str, name: str, *, where: str = "") -> ModuleType:
@@ -261,8 +253,8 @@ def load(kind: str, name: str, *, where: str = "") -> ModuleType:
 
 def module_of(kind: str, entry: Entry) -> ModuleType:
     """The module of a code component; raises a ``UserError`` where a user's file fails to import."""
-    if entry.module:
-        return importlib.import_module(entry.module)
+    if entry.path.parent == shipped(kind):
+        return importlib.import_module(f"{_CODE[kind][0]}.{entry.path.stem}")
     dotted = f"{LOADED}{kind}.{entry.path.stem}"
     known = sys.modules.get(dotted)
     if known is not None and known.__file__ == str(entry.path):

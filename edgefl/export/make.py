@@ -11,8 +11,7 @@ from typing import Any
 from edgefl.analysis.metrics import metrics
 from edgefl.analysis.summary import Accuracy, Summary, summary
 from edgefl.core.errors import EdgeflError, RunError, UserError
-from edgefl.core.files import atomically
-from edgefl.core.outputs import check_free
+from edgefl.core.files import atomically, check_free
 from edgefl.core.units import show_bytes, show_share
 from edgefl.export.build import FP32, Candidate, ExportOptions, build
 from edgefl.export.compact import compact

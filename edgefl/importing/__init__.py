@@ -15,8 +15,7 @@ from edgefl.core import catalogue
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.csv_rows import csv_text
 from edgefl.core.errors import UnknownNameError, UserError, nearest, short
-from edgefl.core.files import atomically
-from edgefl.core.outputs import check_free
+from edgefl.core.files import atomically, check_free
 from edgefl.core.units import show_bits, show_count, show_seconds, show_share
 from edgefl.core.yamls import Document, dump
 from edgefl.importing import fedscale, flash, table
