@@ -14,11 +14,10 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgefl.core.errors import EdgeflError, UnknownNameError, UserError, in_one_line, nearest, one_of, short
 from edgefl.core.notes import note
@@ -58,8 +57,7 @@ _INSIDE = {"links": "profiles/links"}
 KINDS = (*_YAML, *_CODE)
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One component."""
 
     # The file's, without suffix; a scenario's name includes its folders.
@@ -123,14 +121,12 @@ def entries(kind: str) -> Mapping[str, Entry]:
     for folder in user_folders():
         for entry in _scan(kind, folder / _INSIDE.get(kind, kind)):
             if entry.name in found:
-                raise UserError(
-                    f"two files claim the name {entry.name!r} in {kind}",
-                    where=f"{found[entry.name].path} and {entry.path}",
-                    hint="rename one of them",
-                )
+                what = f"two files claim the name {entry.name!r} in {kind}"
+                where = f"{found[entry.name].path} and {entry.path}"
+                raise UserError(what, where=where, hint="rename one of them")
             found[entry.name] = entry
     here = _scan(kind, Path.cwd() / _INSIDE.get(kind, kind)) if kind in _YAML else []
-    own = {entry.name: replace(entry, here=True) for entry in here}
+    own = {entry.name: entry._replace(here=True) for entry in here}
     return dict(sorted({**own, **found}.items()))
 
 
@@ -270,9 +266,8 @@ def module_of(kind: str, entry: Entry) -> ModuleType:
         if isinstance(error, EdgeflError) or not isinstance(error, Exception):
             raise
         # Read, and not run: null bytes, say.
-        raise UserError(
-            f"{entry.path.name} fails to import: {in_one_line(error)}", where=str(entry.path)
-        ) from error
+        what = f"{entry.path.name} fails to import: {in_one_line(error)}"
+        raise UserError(what, where=str(entry.path)) from error
     return module
 
 

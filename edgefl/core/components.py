@@ -52,9 +52,8 @@ class OfKind:
             return value
         given = {self.key: value} if isinstance(value, str) else value
         if not isinstance(given, Mapping):
-            raise PydanticCustomError(
-                "component", "Input should be a name, or a mapping with a name and parameters"
-            )
+            told = "Input should be a name, or a mapping with a name and parameters"
+            raise PydanticCustomError("component", told)
         name = given.get(self.key, self.default)
         if not isinstance(name, str) or not name:
             problem = PydanticCustomError("name", "Input should be a name") if name else "missing"

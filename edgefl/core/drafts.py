@@ -15,6 +15,7 @@ from edgefl.core.errors import ScenarioError, quoted, short
 from edgefl.core.notes import note
 from edgefl.core.overrides import PAIRS, SCALE, SCALES, SWEEP, Override, put, within
 from edgefl.core.scenario import Scenario, Server
+from edgefl.core.user_code import user_code
 from edgefl.core.validation import item_at, validate
 from edgefl.core.yamls import RESOLVED, Document
 
@@ -36,11 +37,11 @@ class Draft:
 
 
 def placed(function: Callable[Concatenate[Draft, P], T]) -> Callable[Concatenate[Draft, P], T]:
-    """Places what a function of a draft refuses; see ``Document.placing``."""
+    """Places what a function of a draft refuses, or a user's code in it; see ``Document.placing``."""
 
     @wraps(function)
     def placing(draft: Draft, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with draft.document.placing():
+        with draft.document.placing(), user_code():
             return function(draft, *args, **kwargs)
 
     return placing
@@ -69,7 +70,8 @@ def load(
     _check_size(len(runs), document)
     base = document.without(SWEEP)
     base = replace(base, data={**base.data, "name": label})
-    return _named_apart([_one(base, run, str(label)) for run in runs])
+    seen = Counter[str]()
+    return [_one(base, run, str(label), seen) for run in runs]
 
 
 def _scaled(document: Document, given: Sequence[Override]) -> tuple[Document, list[Override]]:
@@ -181,15 +183,16 @@ def _check_size(count: int, document: Document) -> None:
         raise ScenarioError(what, where=document.place([SWEEP]))
 
 
-def _one(base: Document, run: _SweptRun, group: str) -> Draft:
-    """One run, named by its settings."""
-    document = base
+def _one(document: Document, run: _SweptRun, group: str, seen: Counter[str]) -> Draft:
+    """One run, named by its settings, and numbered where others have been ``seen`` with this name."""
     # What contains another setting comes first, and a component's name before its parameters.
     for key in sorted(run.settings, key=lambda key: (key.count("."), not key.endswith(".name"))):
         document = put(document, key.split("."), run.settings[key])
-    name = ", ".join(setting_words(key, run.settings[key].data) for key in run.named)
-    if name:
-        document = replace(document, data={**document.data, "name": name})
+    name = ", ".join(setting_words(key, run.settings[key].data) for key in run.named) or group
+    seen[name] += 1
+    again = f" ({seen[name]})" if seen[name] > 1 else ""
+    if run.named or again:
+        document = replace(document, data={**document.data, "name": f"{name}{again}"})
     return _draft(document, group)
 
 
@@ -230,17 +233,6 @@ def _words(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_words, value))}]"
     return quoted(value) if value is None or isinstance(value, bool) else str(value)
-
-
-def _named_apart(runs: list[Draft]) -> list[Draft]:
-    seen: Counter[str] = Counter()
-    for place, run in enumerate(runs):
-        name = run.scenario.name
-        seen[name] += 1
-        if seen[name] > 1:
-            renamed = run.scenario.model_copy(update={"name": f"{name} ({seen[name]})"})
-            runs[place] = replace(run, scenario=renamed)
-    return runs
 
 
 def slug(name: str) -> str:

@@ -8,7 +8,6 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 # Of the mistakes that were found together, so many are told.
@@ -81,11 +80,11 @@ class RunError(EdgeflError):
     """A run failed: it diverged, or every client was refused."""
 
 
-@dataclass
 class Mistakes:
     """Collects bad input, each once, while checks go on, so that all of it is told at once."""
 
-    found: list[UserError] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.found: list[UserError] = []
 
     @contextmanager
     def collected(self) -> Iterator[None]:
@@ -126,8 +125,7 @@ def words_of(error: BaseException) -> str:
 def in_one_line(error: BaseException) -> str:
     """Any exception in one line: its type and the first line of its message, cut if it is long."""
     name, (line, *_) = type(error).__name__, words_of(error).splitlines() or [""]
-    line = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
-    return f"{name}: {line}" if line else name
+    return f"{name}: {short(line, _LONGEST)}" if line else name
 
 
 def root_cause(error: BaseException) -> BaseException:
@@ -164,9 +162,9 @@ def closest(name: str, known: Iterable[str]) -> str:
     return folded[close[0]] if close else ""
 
 
-def short(text: str) -> str:
+def short(text: str, most: int = _QUOTED) -> str:
     """A text for messages, cut if it is long."""
-    return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 3]}..."
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def quoted(value: Any) -> str:

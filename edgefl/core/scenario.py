@@ -5,8 +5,6 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -18,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from edgefl.core.arrays import Ints
 from edgefl.core.components import DEFAULT, AnyAugmentation, AnyMethod, NameOf, OfKind, OneOrMany
 from edgefl.core.errors import short
 from edgefl.core.fleet import Fleet
@@ -33,7 +32,7 @@ from edgefl.core.yamls import RESOLVED, Document
 MOST_CLIENTS = 10**8
 
 # A client's number, or those of many.
-Numbers = TypeVar("Numbers", int, NDArray[np.int64])
+Numbers = TypeVar("Numbers", int, Ints)
 
 
 def _distribution(value: Any) -> Any:

@@ -13,7 +13,6 @@ from edgefl.core.params import Strict, unless
 Q = TypeVar("Q")
 Record = TypeVar("Record", bound=BaseModel)
 
-
 UNSOURCED = "given without a source"
 """The source of a number that has none."""
 _SCALARS = frozenset({"string", "number", "integer"})
@@ -65,13 +64,9 @@ class Sourced(Strict, Generic[Q]):
         return {"anyOf": [record, *(one for one in values if one.get("type") in _SCALARS)]}
 
     @model_validator(mode="after")
-    def _value_and_status_agree(self) -> "Sourced[Q]":
+    def _agrees_with_itself(self) -> "Sourced[Q]":
         if (self.value is None and not self.is_interval) != (self.status == "unknown"):
             raise ValueError("give a value or a bound, or the status 'unknown', but not both")
-        return self
-
-    @model_validator(mode="after")
-    def _bounds_are_in_order(self) -> "Sourced[Q]":
         if self.is_interval and self.costs() is None:
             raise ValueError("this number cannot be an interval: costs do not simply grow or shrink with it")
         numbers = {"low": self.low, "value": self.value, "high": self.high}

@@ -182,9 +182,8 @@ def internal(error: BaseException) -> EdgeflError:
     users = ", ".join(sorted(name.replace(".", "/") for name in loaded))
     if users:
         hint = f"does every function of {users} return what it should? If so, {hint}"
-    return traced(
-        InternalError(f"edgefl failed: {in_one_line(error)}", where="".join(where), hint=hint), error
-    )
+    what = f"edgefl failed: {in_one_line(error)}"
+    return traced(InternalError(what, where="".join(where), hint=hint), error)
 
 
 def traced(told: T, error: BaseException | None) -> T:

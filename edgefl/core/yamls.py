@@ -47,6 +47,8 @@ _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
     ),
 }
 
+_TAGS = {ScalarNode: {_TEXT, *_SCALARS}, SequenceNode: {f"{_STANDARD}seq"}, MappingNode: {f"{_STANDARD}map"}}
+
 Keys: TypeAlias = tuple[str | int, ...]
 
 # The contexts of validation. Written by hand, as where there is no context: quantities with units, and names
@@ -61,17 +63,13 @@ RECORDED = "by a run"
 def text_of(path: Path, most_bytes: int | None = None) -> str:
     """A file's text; raises a ``ScenarioError`` where it is not UTF-8, or has more than so many bytes."""
     try:
-        with path.open("rb") as file:
-            content = file.read(-1 if most_bytes is None else most_bytes + 1)
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ScenarioError(f"cannot read {path.name}: it is not UTF-8 text", where=str(path)) from error
+        if most_bytes is not None and path.stat().st_size > most_bytes:
+            raise ScenarioError(f"{path.name} is larger than {most_bytes:,} bytes", where=str(path))
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+        is_text = not isinstance(error, UnicodeDecodeError)
+        reason = (getattr(error, "strerror", None) or error) if is_text else "it is not UTF-8 text"
         raise ScenarioError(f"cannot read {path.name}: {reason}", where=str(path)) from error
-    if most_bytes is not None and len(content) > most_bytes:
-        raise ScenarioError(f"{path.name} is larger than {most_bytes:,} bytes", where=str(path))
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +79,6 @@ class Document:
     Attributes:
         file: the file's path, as messages print it, or what else gave the data, such as "--set seed=3".
         data: a mapping, or for parts of one any value.
-        context: how values are validated: ``WRITTEN``, ``RESOLVED`` or ``RECORDED``.
         places: the file and the line, 0 if unknown, of each value by its path; of a value in a mapping it is
             its key's line.
     """
@@ -247,10 +244,10 @@ class _Composed:
         if len(path) >= MOST_DEPTH:
             self._refuse(f"values are nested more than {MOST_DEPTH} levels deep", line)
         self._places[path] = self._file, line if self._lines and path else 0
+        if node.tag not in _TAGS[type(node)]:
+            self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
         if isinstance(node, ScalarNode):
             return self._scalar(node, line)
-        if node.tag not in {f"{_STANDARD}map", f"{_STANDARD}seq"}:
-            self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
         if isinstance(node, SequenceNode):
             return [
                 self._value(inner, (*path, place), inner.start_mark.line + 1)
@@ -273,8 +270,6 @@ class _Composed:
     def _scalar(self, node: ScalarNode, line: int) -> Any:
         if node.tag == _TEXT:
             return node.value
-        if node.tag not in _SCALARS:
-            self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
         try:
             value = _SCALARS[node.tag][1](node.value)
         except (ValueError, KeyError):  # also of 4,300 digits

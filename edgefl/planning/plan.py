@@ -28,7 +28,7 @@ from edgefl.core.plan import Plan
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LABELS, Scenario
 from edgefl.core.units import show_bytes, show_seconds, show_share
-from edgefl.core.user_code import returned, user_code
+from edgefl.core.user_code import returned
 from edgefl.core.yamls import RESOLVED
 from edgefl.data.federation import Federation
 from edgefl.planning.assumed import assumed_numbers, assumptions, of_cells
@@ -65,7 +65,6 @@ class Planned:
 
 
 @placed
-@user_code()
 def plan(draft: Draft, access: DataAccess) -> Planned:
     """Plans one run; nothing is trained. A ``UserError`` if the scenario, or a file it names, is wrong."""
     asked, document = draft.scenario, draft.document
@@ -92,7 +91,6 @@ class Ground(NamedTuple):
 
 
 @placed
-@user_code()
 def ground_of(draft: Draft, access: DataAccess) -> Ground:
     """The fleet and its devices, with all checks of a draft that come before anything is built.
 
@@ -120,7 +118,6 @@ def ground_of(draft: Draft, access: DataAccess) -> Ground:
 
 
 @placed
-@user_code()
 def planned(
     draft: Draft,
     learning: Learning,

@@ -51,7 +51,7 @@ def learning_of(reader: Reader, access: DataAccess) -> Learning:
     if access.need == "pixels" and data.spec.content != resolved.get("data", ""):
         raise DataError(
             f"the images of {data.spec.name} have changed since the run",
-            where=spec.task.dataset.params.get("path", ""),
+            where=getattr(spec.task.dataset, "path", ""),
             hint="restore the files as they were, or run the scenario again",
         )
     return learn_from(spec, document, data)
