@@ -68,8 +68,7 @@ def load(
     name = document.data.get("name")
     label = name if isinstance(name, dict | list) else str(name or Path(document.file).stem)
     _check_size(len(runs), document)
-    base = document.without(SWEEP)
-    base = replace(base, data={**base.data, "name": label})
+    base = replace(document, data={**document.data, "name": label}).without(SWEEP)
     seen = Counter[str]()
     return [_one(base, run, str(label), seen) for run in runs]
 

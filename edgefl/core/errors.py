@@ -84,7 +84,7 @@ class Mistakes:
     """Collects bad input, each once, while checks go on, so that all of it is told at once."""
 
     def __init__(self) -> None:
-        self.found: list[UserError] = []
+        self._found: dict[tuple[str, str], UserError] = {}
 
     @contextmanager
     def collected(self) -> Iterator[None]:
@@ -97,14 +97,13 @@ class Mistakes:
     def add(self, error: UserError) -> None:
         """Keeps an error, and those that it carries, unless the same was found before."""
         for each in (error, *error.others):
-            same = (each.what, each.where)
-            if isinstance(each, UserError) and same not in {(one.what, one.where) for one in self.found}:
-                self.found.append(each)
+            if isinstance(each, UserError):
+                self._found.setdefault((each.what, each.where), each)
 
     def check(self) -> None:
         """Ends the checks: raises the first ``UserError`` that was found, with the others."""
-        if self.found:
-            first, *others = self.found
+        if self._found:
+            first, *others = self._found.values()
             first.others = tuple(others)
             raise first
 
@@ -126,13 +125,6 @@ def in_one_line(error: BaseException) -> str:
     """Any exception in one line: its type and the first line of its message, cut if it is long."""
     name, (line, *_) = type(error).__name__, words_of(error).splitlines() or [""]
     return f"{name}: {short(line, _LONGEST)}" if line else name
-
-
-def root_cause(error: BaseException) -> BaseException:
-    """The error that the others were raised from; libraries wrap theirs in pages of advice."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
 
 
 def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
