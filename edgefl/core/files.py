@@ -11,7 +11,6 @@ from pathlib import Path
 
 from edgefl.core.errors import RunError, UserError
 
-_AT_ONCE = 32
 _OTHER = "choose another --out"
 
 
@@ -40,7 +39,7 @@ def on_disk(path: Path) -> None:
 
 def all_on_disk(paths: Iterable[Path]) -> None:
     """``on_disk`` for many files: at once, since file systems write what is asked for together in one go."""
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with ThreadPoolExecutor(32) as threads:
         list(threads.map(on_disk, paths))
 
 
