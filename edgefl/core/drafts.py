@@ -199,8 +199,7 @@ def _draft(document: Document, group: str) -> Draft:
     """The draft of a document; a fleet's profiles are read."""
     fleet = document.inside().get("fleet")
     if fleet is not None and isinstance(fleet.data, dict):
-        merged = inheriting.inherited("profiles", fleet, document.place(["fleet"]))
-        document = put(document, ["fleet"], merged)
+        document = put(document, ["fleet"], inheriting.inherited("profiles", fleet))
     with document.placing():
         scenario = validate(Scenario, document.data, document)
     return Draft(scenario, document, group)

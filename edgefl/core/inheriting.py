@@ -22,21 +22,19 @@ TAKEN = re.compile(r"^(taken from ([^\s:]+)): .*")
 _OWN = frozenset({"title", "notes"})
 
 
-def inherited(kind: str, own: Document, where: str) -> Document:
+def inherited(kind: str, own: Document) -> Document:
     """A profile or a device merged over the one that it names under "like".
 
     Each key of a profile replaces the other's; mappings of devices are merged, and null takes a key away.
     """
     layers, below, deep = [own], list[str](), kind == "devices"
     while (parent := layers[-1].data.get("like")) is not None:
-        name = str(parent)
+        name, where = str(parent), layers[-1].place(["like"])
         if name in below:
             cycle = " -> ".join([*below, name])
             raise UserError(f"{kind} inherit from each other in a cycle: {cycle}", where=where)
         below.append(name)
-        path = catalogue.find(kind, name, where=where).path
-        where = str(path)
-        layers.append(Document.read(path))
+        layers.append(Document.read(catalogue.find(kind, name, where=where).path))
     merged = layers.pop()
     for layer in reversed(layers):
         merged = _over(layer, merged.without(*_OWN) if deep else merged, deep=deep)

@@ -35,7 +35,7 @@ def device_of(own: Document) -> Board:
     Raises:
         UserError: the file, or one that it is like, is wrong.
     """
-    document = inheriting.inherited("devices", own, own.place(["like"]))
+    document = inheriting.inherited("devices", own)
     try:
         found: Board = validate(AnyBoard, {"title": Path(own.file).stem, **document.data}, document)
     except UserError as error:
@@ -48,7 +48,7 @@ def device_of(own: Document) -> Board:
 def profile(name: str, *, where: str = "") -> Fleet:
     """A fleet by name, as in its file; a ``UserError`` if no file has the name, or the file is wrong."""
     file = Document.read(catalogue.find("profiles", name, where=where).path)
-    document = inheriting.inherited("profiles", file, file.file)
+    document = inheriting.inherited("profiles", file)
     fleet = inheriting.attributed(validate(Fleet, document.data, document), document)
     if carbon := carbon_of(fleet, document):
         fleet = with_carbon(fleet, inheriting.attributed(carbon, document.inside()["carbon"]))
