@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Annotated, Any, TypeAlias, TypeVar
+from types import ModuleType, NoneType
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args
 
 from pydantic import (
     ConfigDict,
@@ -48,7 +48,7 @@ class OfKind:
         if type(value) is Component:
             # By its name alone, as a default of a user's may be.
             value = value.name
-        if value is None or isinstance(value, Strict):
+        if isinstance(value, Strict):
             return value
         given = {self.key: value} if isinstance(value, str) else value
         if not isinstance(given, Mapping):
@@ -78,7 +78,8 @@ class OfKind:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Reads with the file's record, and checks that it is one of the field's type."""
-        return core_schema.with_info_before_validator_function(self.read, handler(source))
+        read = core_schema.with_info_before_validator_function(self.read, handler(source))
+        return core_schema.nullable_schema(read) if NoneType in get_args(source) else read
 
     def __get_pydantic_json_schema__(self, *_: Any) -> dict[str, Any]:
         """Its kind; see ``planning.schema``."""

@@ -196,8 +196,6 @@ class Evaluation(Strict):
     @field_validator("measures")
     @classmethod
     def _each_once(cls, value: tuple[Component, ...]) -> tuple[Component, ...]:
-        if None in value:
-            raise ValueError("a measure is a name, or a mapping with a name and parameters")
         names = [one.name for one in value]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
