@@ -8,15 +8,13 @@ import csv
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from io import StringIO
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from edgefl.core.catalogue import user_file
 from edgefl.core.errors import UserError, short
 from edgefl.core.yamls import text_of
-
-T = TypeVar("T")
 
 
 class RowError(ValueError):
@@ -99,11 +97,10 @@ def kept(
     return {**value, "rows": of_rows(rows)} if isinstance(rows, str) else value
 
 
-def file_rows(file: str, of_file: Callable[..., T], *settings: Any) -> T:
+def file_rows(file: str, of_file: Callable[..., Any], *settings: Any) -> Any:
     """What ``of_file``, a function of a module's top level, makes of a file's text and of ``settings``."""
     path = user_file(file)
-    found: T = rows_of(text_of(path), str(path), of_file, *settings)
-    return found
+    return rows_of(text_of(path), str(path), of_file, *settings)
 
 
 @lru_cache(maxsize=64)
