@@ -50,11 +50,12 @@ def build_method(
     name: str, net: Net, local: LocalTraining = MOMENTUM, clients: int = 3, **settings: Any
 ) -> Method:
     """A method on a net, and below it the base that its parameters name."""
-    module = catalogue.load("methods", name)
-    params = module.Params(**settings)
+    return _built(catalogue.load("methods", name).Params(**settings), net, local, clients)
 
+
+def _built(params: Any, net: Net, local: LocalTraining, clients: int) -> Method:
     def base(inner: Net) -> Method:
-        return build_method(params.base.name, inner, local, clients, **params.base.params)
+        return _built(params.base, inner, local, clients)
 
     return params.build(site_of(net, local, base, clients))
 

@@ -19,10 +19,9 @@ from edgefl.core import catalogue
 from edgefl.core.devices import Board
 from edgefl.core.devices.roofline import Roofline
 from edgefl.core.errors import UserError
-from edgefl.core.files import atomically
+from edgefl.core.files import atomically, check_free, check_out
 from edgefl.core.fresh import Caller, call
 from edgefl.core.host import check_threads
-from edgefl.core.outputs import check_free, check_out
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, dump
 from edgefl.planning.starting import check_name
@@ -203,7 +202,7 @@ def calibrate(
         meter.measure(session)
         made = _device(name, session, machine, meter)
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomically(path, dump(made.numbers).encode())
+    atomically({path: dump(made.numbers).encode()})
     return replace(made, file=str(path), next=next_step(path), took_s=time.perf_counter() - start)
 
 

@@ -186,7 +186,7 @@ def report(
 
     Runs that differ in nothing but their seeds are averaged.
     """
-    from edgefl.core.outputs import check_out
+    from edgefl.core.files import check_out
     from edgefl.core.units import show_bytes
     from edgefl.runs.results import folders_of
     from edgefl.show.page.build import page
@@ -248,7 +248,7 @@ def timeline(
 
     A track per client shows its jobs; others the server, active clients, traffic, energy and accuracy.
     """
-    from edgefl.core.outputs import check_out
+    from edgefl.core.files import check_out
     from edgefl.core.units import show_bytes, show_count
 
     needs("perfetto", "timelines need", "timeline")
@@ -303,7 +303,7 @@ def plot(
 
     Runs that differ in nothing but their seeds are one, their mean, in its 95% interval.
     """
-    from edgefl.core.outputs import check_out
+    from edgefl.core.files import check_out
     from edgefl.show.charts import SUFFIXES, PlotChoice, charts
 
     choice = PlotChoice(x, y, model, columns, log_x, target)
@@ -351,8 +351,7 @@ def table(
     """
     from edgefl.analysis.settings import settings_of
     from edgefl.analysis.summary import each_run
-    from edgefl.core.files import replacing
-    from edgefl.core.outputs import check_out
+    from edgefl.core.files import check_out, replacing
     from edgefl.core.units import show_bytes
     from edgefl.show.frames import sources, to_csv, to_parquet
     from edgefl.store.reader import check_table

@@ -14,11 +14,10 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgefl.core.errors import EdgeflError, UnknownNameError, UserError, in_one_line, nearest, one_of, short
 from edgefl.core.notes import note
@@ -26,29 +25,31 @@ from edgefl.core.user_code import LOADED, user_code
 
 _PACKAGE = Path(__file__).parent.parent
 
-# kind -> folder under the package, and the class in it that the Params of its files derive from. What files
-# of a kind may define are that class's methods and constants.
+# kind -> package, and the class in it that the Params of its files derive from: its methods and constants are
+# what these files may define.
 _CODE = {
-    "methods": ("methods", "MethodParams"),
-    "models": ("models", "ModelParams"),
-    "policies": ("world/policies", "Policy"),
-    "selectors": ("world/selectors", "SelectorParams"),
-    "codecs": ("protocol/codecs", "Codec"),
-    "partitions": ("data/partitions", "Partition"),
-    "datasets": ("data/sources", "Dataset"),
-    "augmentations": ("data/augmentations", "Augmentation"),
-    "engines": ("compute/engines", "EngineParams"),
-    "boards": ("core/devices", "Board"),
-    "optimizers": ("core/optimizers", "Optimizer"),
-    "schedules": ("core/schedules", "Schedule"),
-    "samplers": ("core/samplers", "Sampler"),
-    "availability": ("core/availability", "Availability"),
-    "speed": ("core/speed", "Speed"),
-    "measures": ("measures", "Measure"),
-    "trackers": ("trackers", "TrackerParams"),
+    "methods": ("edgefl.methods", "MethodParams"),
+    "models": ("edgefl.models", "ModelParams"),
+    "policies": ("edgefl.world.policies", "Policy"),
+    "selectors": ("edgefl.world.selectors", "SelectorParams"),
+    "codecs": ("edgefl.protocol.codecs", "Codec"),
+    "partitions": ("edgefl.data.partitions", "Partition"),
+    "datasets": ("edgefl.data.sources", "Dataset"),
+    "augmentations": ("edgefl.data.augmentations", "Augmentation"),
+    "engines": ("edgefl.compute.engines", "EngineParams"),
+    "boards": ("edgefl.core.devices", "Board"),
+    "optimizers": ("edgefl.core.optimizers", "Optimizer"),
+    "schedules": ("edgefl.core.schedules", "Schedule"),
+    "samplers": ("edgefl.core.samplers", "Sampler"),
+    "availability": ("edgefl.core.availability", "Availability"),
+    "speed": ("edgefl.core.speed", "Speed"),
+    "measures": ("edgefl.measures", "Measure"),
+    "trackers": ("edgefl.trackers", "TrackerParams"),
 }
 # Those that need no torch.
-LIGHT = frozenset(kind for kind, (folder, _) in _CODE.items() if folder.startswith(("core/", "world/")))
+LIGHT = frozenset(
+    kind for kind, (package, _) in _CODE.items() if re.match(r"edgefl\.(core|world)\.", package)
+)
 _YAML = ("devices", "profiles", "links", "scenarios", "validation")
 # Kinds whose folder is inside another kind's folder.
 _INSIDE = {"links": "profiles/links"}
@@ -56,26 +57,20 @@ _INSIDE = {"links": "profiles/links"}
 KINDS = (*_YAML, *_CODE)
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One component.
+class Entry(NamedTuple):
+    """One component."""
 
-    Attributes:
-        name: the file's name without suffix; a scenario's name includes its folders.
-        module: the module's dotted name if the file is part of the package, else "".
-        here: whether it is the working directory's.
-    """
-
+    # The file's, without suffix; a scenario's name includes its folders.
     name: str
     path: Path
-    module: str = ""
+    # Whether it is the working directory's.
     here: bool = False
 
 
 def shipped(kind: str) -> Path:
     """The folder of shipped files of a kind: in the checkout, or in the installed package."""
     if kind in _CODE:
-        return _PACKAGE / _CODE[kind][0]
+        return _PACKAGE.parent.joinpath(*_CODE[kind][0].split("."))
     folder = _INSIDE.get(kind, kind)
     inside = _PACKAGE / "shipped" / folder
     return inside if inside.is_dir() else _PACKAGE.parent / folder
@@ -109,11 +104,7 @@ def user_files() -> list[dict[str, bytes]]:
 
 
 def user_file(file: str) -> Path:
-    """The absolute path of a data file, looked for in the working directory and those on EDGEFL_PATH.
-
-    Raises:
-        UnknownNameError: there is none.
-    """
+    """The absolute path of a data file, in the working directory or in one on EDGEFL_PATH."""
     for folder in (Path(), *user_folders()):
         # A name that is too long, or the home of nobody, is no file either.
         with suppress(OSError, RuntimeError):
@@ -125,23 +116,17 @@ def user_file(file: str) -> Path:
 
 
 def entries(kind: str) -> Mapping[str, Entry]:
-    """All components of one kind, by name.
-
-    Raises:
-        UserError: two files have one name.
-    """
+    """All components of one kind, by name; raises a ``UserError`` where two files have one name."""
     found = dict(_shipped(kind))
     for folder in user_folders():
         for entry in _scan(kind, folder / _INSIDE.get(kind, kind)):
             if entry.name in found:
-                raise UserError(
-                    f"two files claim the name {entry.name!r} in {kind}",
-                    where=f"{found[entry.name].path} and {entry.path}",
-                    hint="rename one of them",
-                )
+                what = f"two files claim the name {entry.name!r} in {kind}"
+                where = f"{found[entry.name].path} and {entry.path}"
+                raise UserError(what, where=where, hint="rename one of them")
             found[entry.name] = entry
     here = _scan(kind, Path.cwd() / _INSIDE.get(kind, kind)) if kind in _YAML else []
-    own = {entry.name: replace(entry, here=True) for entry in here}
+    own = {entry.name: entry._replace(here=True) for entry in here}
     return dict(sorted({**own, **found}.items()))
 
 
@@ -159,30 +144,21 @@ def _scan(kind: str, folder: Path) -> list[Entry]:
             for path in sorted(folder.rglob("*.yaml"))
             if path.is_file() and not any(path.is_relative_to(other) for other in others)
         ]
-    own, _ = _CODE[kind]
-    dotted = f"edgefl.{own.replace('/', '.')}." if folder == _PACKAGE / own else ""
-    return [
-        Entry(path.stem.replace("_", "-"), path, dotted and dotted + path.stem)
-        for path in sorted(folder.glob("[!_]*.py"))
-        if path.is_file()
-    ]
+    files = (path for path in sorted(folder.glob("[!_]*.py")) if path.is_file())
+    return [Entry(path.stem.replace("_", "-"), path) for path in files]
 
 
 def find(kind: str, name: str, *, where: str = "") -> Entry:
-    """The component of a name, matched without regard to case where none is spelled so.
-
-    Raises:
-        UnknownNameError: no file has it; the nearest name is suggested.
-    """
+    """The component of a name, matched without regard to case where none is spelled so; else raises."""
     if kind == "profiles" and os.path.isfile(name) and name.endswith(".yaml"):  # noqa: PTH113 - raises nothing
         return Entry(str(Path(name).absolute()), Path(name).absolute())
     known = entries(kind)
     canonical = _spelled(kind, name, known)
-    if canonical in known:
-        _tell(kind, known[canonical])
-        return known[canonical]
-    what = f"unknown {singular(kind)} {name!r}"
-    raise UnknownNameError(what, where=where, hint=_hint(kind, name, canonical, known))
+    if canonical not in known:
+        hint = _hint(kind, name, canonical, known)
+        raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=hint)
+    _tell(kind, known[canonical])
+    return known[canonical]
 
 
 def _hint(kind: str, name: str, canonical: str, known: Mapping[str, Entry]) -> str:
@@ -224,11 +200,7 @@ def called(name: str) -> dict[str, str]:
 
 
 def only_kind_of(name: str) -> str:
-    """The one kind that has a name.
-
-    Raises:
-        UnknownNameError: none has it, or several have.
-    """
+    """The one kind that has a name; raises an ``UnknownNameError`` where none has it, or several have."""
     having = called(name)
     if len(having) == 1:
         return next(iter(having))
@@ -252,11 +224,7 @@ def _tell(kind: str, entry: Entry) -> None:
 
 
 def kind_of(word: str) -> str:
-    """A kind by its name in the singular or plural, in any case.
-
-    Raises:
-        UnknownNameError: there is no such kind.
-    """
+    """A kind by its name in the singular or plural; raises an ``UnknownNameError`` for another word."""
     for kind in KINDS:
         if word.casefold() in {kind, singular(kind)}:
             return kind
@@ -270,31 +238,24 @@ def singular(kind: str) -> str:
 
 def base_of(kind: str) -> Any:
     """The class that a kind's Params derive from."""
-    folder, name = _CODE[kind]
-    return getattr(importlib.import_module(f"edgefl.{folder.replace('/', '.')}"), name)
+    package, name = _CODE[kind]
+    return getattr(importlib.import_module(package), name)
 
 
 def load(kind: str, name: str, *, where: str = "") -> ModuleType:
-    """The module of a code component.
-
-    Raises:
-        UnknownNameError: no file has the name.
-        UserError: a user's file fails to import.
-    """
+    """The module of a code component; see ``find`` and ``module_of``."""
     return module_of(kind, find(kind, name, where=where))
 
 
 def module_of(kind: str, entry: Entry) -> ModuleType:
-    """The module of a code component that was found; see ``load``."""
-    if entry.module:
-        return importlib.import_module(entry.module)
+    """The module of a code component; raises a ``UserError`` where a user's file fails to import."""
+    if entry.path.parent == shipped(kind):
+        return importlib.import_module(f"{_CODE[kind][0]}.{entry.path.stem}")
     dotted = f"{LOADED}{kind}.{entry.path.stem}"
     known = sys.modules.get(dotted)
     if known is not None and known.__file__ == str(entry.path):
         return known
-    spec = importlib.util.spec_from_file_location(dotted, entry.path)
-    if spec is None or spec.loader is None:
-        raise UserError(f"{entry.path.name} cannot be imported", where=str(entry.path))
+    spec: Any = importlib.util.spec_from_file_location(dotted, entry.path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[dotted] = module
     try:
@@ -305,9 +266,8 @@ def module_of(kind: str, entry: Entry) -> ModuleType:
         if isinstance(error, EdgeflError) or not isinstance(error, Exception):
             raise
         # Read, and not run: null bytes, say.
-        raise UserError(
-            f"{entry.path.name} fails to import: {in_one_line(error)}", where=str(entry.path)
-        ) from error
+        what = f"{entry.path.name} fails to import: {in_one_line(error)}"
+        raise UserError(what, where=str(entry.path)) from error
     return module
 
 

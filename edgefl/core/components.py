@@ -3,13 +3,12 @@
 The name decides whose ``Params`` the field has; one pass validates a scenario with all of its components.
 """
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Annotated, Any, TypeAlias, TypeVar
+from types import ModuleType, NoneType
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args
 
 from pydantic import (
     ConfigDict,
@@ -37,15 +36,10 @@ class _Recorded(Component):
 
 @dataclass(frozen=True)
 class OfKind:
-    """Annotates a field that names a component with the catalogue's kind.
-
-    Attributes:
-        kind: such as "methods".
-        default: the name where a mapping has none; "" where it is required.
-        key: the key of the name.
-    """
+    """Annotates a field that names a component, by ``key``, with the catalogue's kind, such as "methods"."""
 
     kind: str
+    # Where a mapping has no name; "" where it must have one.
     default: str = ""
     key: str = "name"
 
@@ -54,13 +48,12 @@ class OfKind:
         if type(value) is Component:
             # By its name alone, as a default of a user's may be.
             value = value.name
-        if value is None or isinstance(value, Strict):
+        if isinstance(value, Strict):
             return value
         given = {self.key: value} if isinstance(value, str) else value
         if not isinstance(given, Mapping):
-            raise PydanticCustomError(
-                "component", "Input should be a name, or a mapping with a name and parameters"
-            )
+            told = "Input should be a name, or a mapping with a name and parameters"
+            raise PydanticCustomError("component", told)
         name = given.get(self.key, self.default)
         if not isinstance(name, str) or not name:
             problem = PydanticCustomError("name", "Input should be a name") if name else "missing"
@@ -85,7 +78,8 @@ class OfKind:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Reads with the file's record, and checks that it is one of the field's type."""
-        return core_schema.with_info_before_validator_function(self.read, handler(source))
+        read = core_schema.with_info_before_validator_function(self.read, handler(source))
+        return core_schema.nullable_schema(read) if NoneType in get_args(source) else read
 
     def __get_pydantic_json_schema__(self, *_: Any) -> dict[str, Any]:
         """Its kind; see ``planning.schema``."""
@@ -93,11 +87,7 @@ class OfKind:
 
 
 def params_of(kind: str, module: ModuleType) -> type[Component]:
-    """The record of a component's parameters, whose methods are what it does.
-
-    Raises:
-        UserError: it is no record of its kind, or lacks a method.
-    """
+    """The record of a component's parameters, whose methods are what it does; raises where it lacks one."""
     base, found = catalogue.base_of(kind), getattr(module, "Params", None)
     one, where = f"this {catalogue.singular(kind)}", str(module.__file__)
     hint = "docs/extending.md has an example of each kind"
@@ -109,24 +99,18 @@ def params_of(kind: str, module: ModuleType) -> type[Component]:
     return found
 
 
-def file_of(one: Component) -> str:
-    """The file that defines a component."""
-    module = sys.modules.get(type(one).__module__)
-    return str(module.__file__) if module else ""
-
-
-# Names of records that a file has beside the catalogue's, by kind: a fleet's own links.
-_OWN: ContextVar[Mapping[str, Sequence[str]]] = ContextVar("own", default={})  # noqa: B039 - never changed
+# The names of a fleet's own links, beside the catalogue's.
+_OWN_LINKS: ContextVar[Sequence[str]] = ContextVar("own_links", default=())
 
 
 @contextmanager
-def own_names(kind: str, names: Any) -> Iterator[None]:
-    """Inside, the keys of a mapping are known as names of a kind."""
-    token = _OWN.set({**_OWN.get(), kind: list(names) if isinstance(names, Mapping) else []})
+def own_links(links: Any) -> Iterator[None]:
+    """Inside, the keys of a mapping are known as names of links."""
+    token = _OWN_LINKS.set(list(links) if isinstance(links, Mapping) else [])
     try:
         yield
     finally:
-        _OWN.reset(token)
+        _OWN_LINKS.reset(token)
 
 
 @dataclass(frozen=True)
@@ -139,18 +123,14 @@ class NameOf:
         # Others are spelled right already; and a cluster's worker may lack the user's own.
         if info.context != WRITTEN:
             return name
-        return as_its_file(self.kind, name, _OWN.get().get(self.kind, ()))
+        return as_its_file(self.kind, name, _OWN_LINKS.get() if self.kind == "links" else ())
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.with_info_after_validator_function(self._read, handler(source))
 
 
 def as_its_file(kind: str, name: str, own: Sequence[str] = (), where: str = "") -> str:
-    """A known name as it is spelled where it is defined.
-
-    Raises:
-        UnknownNameError: it is not known.
-    """
+    """A known name as it is spelled where it is defined; raises an ``UnknownNameError`` for others."""
     folded = {each.casefold(): each for each in own}
     if name.casefold() in folded:
         return folded[name.casefold()]
@@ -162,11 +142,7 @@ def as_its_file(kind: str, name: str, own: Sequence[str] = (), where: str = "") 
 
 
 def component(kind: str, value: Any, document: Document, path: Sequence[str | int] = ()) -> Any:
-    """A component by its name, or as a mapping with its parameters, found at ``path`` in a document.
-
-    Raises:
-        UserError: the name is unknown or a parameter is wrong.
-    """
+    """A component by its name, or as a mapping with its parameters, found at ``path`` in a document."""
     one: Any = Annotated[Component, OfKind(kind)]
     return validate(one, value, document, path)
 

@@ -8,15 +8,13 @@ import csv
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from io import StringIO
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from edgefl.core.catalogue import user_file
 from edgefl.core.errors import UserError, short
 from edgefl.core.yamls import text_of
-
-T = TypeVar("T")
 
 
 class RowError(ValueError):
@@ -31,15 +29,11 @@ def read_csv(text: str, row: Any, *, others: bool = False) -> tuple[list[str], l
     """The table of a CSV text, whose first line names the columns, in any order and case.
 
     Gives the names of all columns, in lower case; what each line has in those that are known; and the lines'
-    numbers.
+    numbers. A ``RowError`` says what is wrong. Blanks around fields and empty lines mean nothing.
 
     Args:
-        text: blanks around its fields and empty lines mean nothing.
         row: what a line has, a TypedDict: of columns that need not be there, at least one is.
         others: whether there may be other columns.
-
-    Raises:
-        RowError: it is no CSV, has no rows, or a row has something else.
     """
     check: TypeAdapter[Any] = TypeAdapter(row)
     reader = csv.DictReader(text.splitlines(), skipinitialspace=True)
@@ -92,11 +86,6 @@ def kept(
 
     ``of_file`` makes rows of a file's text, ``of_rows`` of such rows; both raise ``RowError``. Data with an
     unknown key are left as they are: pydantic tells it.
-
-    Raises:
-        ValueError: both ``file`` and ``rows`` are given, or neither, or rows are wrong.
-        UnknownNameError: there is no such file.
-        UserError: the file is wrong.
     """
     if not isinstance(value, dict) or any(key not in known for key in value):
         return value
@@ -108,15 +97,10 @@ def kept(
     return {**value, "rows": of_rows(rows)} if isinstance(rows, str) else value
 
 
-def file_rows(file: str, of_file: Callable[..., T], *settings: Any) -> T:
-    """What ``of_file``, a function of a module's top level, makes of a file's text and of ``settings``.
-
-    Raises:
-        UserError: a row is wrong.
-    """
+def file_rows(file: str, of_file: Callable[..., Any], *settings: Any) -> Any:
+    """What ``of_file``, a function of a module's top level, makes of a file's text and of ``settings``."""
     path = user_file(file)
-    found: T = rows_of(text_of(path), str(path), of_file, *settings)
-    return found
+    return rows_of(text_of(path), str(path), of_file, *settings)
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from edgefl.core.errors import ScenarioError, quoted, short
 from edgefl.core.notes import note
 from edgefl.core.overrides import PAIRS, SCALE, SCALES, SWEEP, Override, put, within
 from edgefl.core.scenario import Scenario, Server
+from edgefl.core.user_code import user_code
 from edgefl.core.validation import item_at, validate
 from edgefl.core.yamls import RESOLVED, Document
 
@@ -36,11 +37,11 @@ class Draft:
 
 
 def placed(function: Callable[Concatenate[Draft, P], T]) -> Callable[Concatenate[Draft, P], T]:
-    """Places what a function of a draft refuses; see ``Document.placing``."""
+    """Places what a function of a draft refuses, or a user's code in it; see ``Document.placing``."""
 
     @wraps(function)
     def placing(draft: Draft, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with draft.document.placing():
+        with draft.document.placing(), user_code():
             return function(draft, *args, **kwargs)
 
     return placing
@@ -55,9 +56,6 @@ def load(
         overrides: settings, or "key.path=value" texts with values in YAML; they win over the sweep's.
         seeds: repeats all runs with so many seeds, which count up from the scenario's. All runs of a seed
             come before those of the next.
-
-    Raises:
-        ScenarioError: the file, an override or the number of seeds is wrong.
     """
     document = source if isinstance(source, Document) else Document.read(source)
     given = [one if isinstance(one, Override) else Override.parse(one) for one in overrides]
@@ -70,38 +68,32 @@ def load(
     name = document.data.get("name")
     label = name if isinstance(name, dict | list) else str(name or Path(document.file).stem)
     _check_size(len(runs), document)
-    base = document.without(SWEEP)
-    base = replace(base, data={**base.data, "name": label})
-    return _named_apart([_one(base, run, str(label)) for run in runs])
+    base = replace(document, data={**document.data, "name": label}).without(SWEEP)
+    seen = Counter[str]()
+    return [_one(base, run, str(label), seen) for run in runs]
 
 
 def _scaled(document: Document, given: Sequence[Override]) -> tuple[Document, list[Override]]:
-    """The scenario without its scales, and the overrides, after the settings of the scale that is chosen.
-
-    Raises:
-        ScenarioError: there is no such scale, or one is no mapping.
-    """
+    """The scenario without its scales, and the overrides, after the settings of the scale that is chosen."""
+    example = "for example scales: {small: {server.rounds: 2}}"
     others = [one for one in given if one.key != SCALE]
     inside = document.inside()
     chosen = next((one.value for one in reversed(given) if one.key == SCALE), inside.get(SCALE))
     scales = document.data.get(SCALES) or {}
     if not isinstance(scales, dict) or not all(isinstance(one, dict) for one in scales.values()):
-        where = str(document.place([SCALES]))
-        raise ScenarioError("'scales' must map names to settings", where=where, hint=_SCALES)
+        where = document.place([SCALES])
+        raise ScenarioError("'scales' must map names to settings", where=where, hint=example)
     rest = document.without(SCALE, SCALES)
     if chosen is None or chosen.data is None:
         return rest, others
     name = str(chosen.data)
     if name not in scales:
         what = f"the scenario has no scale {short(name)!r}"
-        known = f"it has {', '.join(scales)}" if scales else f"it has none; {_SCALES}"
-        raise ScenarioError(what, where=str(chosen.place()), hint=known)
+        known = f"it has {', '.join(scales)}" if scales else f"it has none; {example}"
+        raise ScenarioError(what, where=chosen.place(), hint=known)
     settings = inside[SCALES].inside()[name].inside()
     own = [Override(str(key), value) for key, value in settings.items()]
     return put(rest, [SCALE], replace(chosen, data=name)), [*own, *others]
-
-
-_SCALES = "for example scales: {small: {server.rounds: 2}}"
 
 
 class _SweptRun(NamedTuple):
@@ -112,14 +104,10 @@ class _SweptRun(NamedTuple):
 
 
 def _swept(document: Document) -> list[_SweptRun]:
-    """The runs of a scenario's sweep: pairs of settings that belong together, and axes, all combined.
-
-    Raises:
-        ScenarioError: it is no mapping of lists, or sets the scale.
-    """
+    """The runs of a scenario's sweep: pairs of settings that belong together, and axes, all combined."""
 
     def wrong(what: str, *keys: str | int, hint: str = "") -> ScenarioError:
-        return ScenarioError(what, where=str(document.place([SWEEP, *keys])), hint=hint)
+        return ScenarioError(what, where=document.place([SWEEP, *keys]), hint=hint)
 
     sweep = document.inside().get(SWEEP)
     if sweep is None or sweep.data is None:
@@ -139,10 +127,8 @@ def _swept(document: Document) -> list[_SweptRun]:
         raise wrong("a scale cannot be swept", hint="choose one with --set scale=NAME")
     count = len(pairs.data) * math.prod(len(axis.data) for axis in parts.values())
     _check_size(count, document)
-    found = []
-    for pair, *values in itertools.product(
-        pairs.inside().values(), *(axis.inside().values() for axis in parts.values())
-    ):
+    found, axes = [], [axis.inside().values() for axis in parts.values()]
+    for pair, *values in itertools.product(pairs.inside().values(), *axes):
         own = {str(key): value for key, value in pair.inside().items()}
         named = ["name"] if "name" in own else list(own)
         found.append(_SweptRun({**own, **dict(zip(parts, values, strict=True))}, [*named, *parts]))
@@ -160,10 +146,10 @@ def _without(runs: Sequence[_SweptRun], overrides: Sequence[Override]) -> list[_
             value, above = settings[key], key.count(".") + 1
             if within(key, override.key):
                 del settings[key]
-                note(f"{override.where} replaces the sweep's {key}")
+                note(f"{override.value.place()} replaces the sweep's {key}")
             elif within(override.key, key):
                 if item_at(value.data, override.keys[above:]) is not None:
-                    note(f"{override.where} replaces the sweep's {override.key}")
+                    note(f"{override.value.place()} replaces the sweep's {override.key}")
                 settings[key] = put(value, override.keys, override.value, above)
         plain = repr({key: value.data for key, value in settings.items() if key != "name"})
         if settings == run.settings:
@@ -183,8 +169,7 @@ def _repeated(runs: Sequence[_SweptRun], document: Document, count: int) -> list
         raise ScenarioError(what, where=where)
     first = document.data.get(_SEED, Scenario.model_fields[_SEED].default)
     # What is no seed is refused where scenarios are read.
-    whole = isinstance(first, int) and not isinstance(first, bool)
-    seeds = [Override.of(_SEED, first + nth, where) for nth in range(count)] if whole else []
+    seeds = [Override.of(_SEED, first + nth, where) for nth in range(count)] if type(first) is int else []
     runs = _without(runs, seeds[:1])
     return [
         _SweptRun({**run.settings, _SEED: seed.value}, [*run.named, _SEED]) for seed in seeds for run in runs
@@ -194,18 +179,19 @@ def _repeated(runs: Sequence[_SweptRun], document: Document, count: int) -> list
 def _check_size(count: int, document: Document) -> None:
     if count > MOST_RUNS:
         what = f"a sweep of {count:,} runs; the most is {MOST_RUNS:,}"
-        raise ScenarioError(what, where=str(document.place([SWEEP])))
+        raise ScenarioError(what, where=document.place([SWEEP]))
 
 
-def _one(base: Document, run: _SweptRun, group: str) -> Draft:
-    """One run, named by its settings."""
-    document = base
+def _one(document: Document, run: _SweptRun, group: str, seen: Counter[str]) -> Draft:
+    """One run, named by its settings, and numbered where others have been ``seen`` with this name."""
     # What contains another setting comes first, and a component's name before its parameters.
     for key in sorted(run.settings, key=lambda key: (key.count("."), not key.endswith(".name"))):
         document = put(document, key.split("."), run.settings[key])
-    name = ", ".join(setting_words(key, run.settings[key].data) for key in run.named)
-    if name:
-        document = replace(document, data={**document.data, "name": name})
+    name = ", ".join(setting_words(key, run.settings[key].data) for key in run.named) or group
+    seen[name] += 1
+    again = f" ({seen[name]})" if seen[name] > 1 else ""
+    if run.named or again:
+        document = replace(document, data={**document.data, "name": f"{name}{again}"})
     return _draft(document, group)
 
 
@@ -213,19 +199,14 @@ def _draft(document: Document, group: str) -> Draft:
     """The draft of a document; a fleet's profiles are read."""
     fleet = document.inside().get("fleet")
     if fleet is not None and isinstance(fleet.data, dict):
-        merged = inheriting.inherited("profiles", fleet, str(document.place(["fleet"])))
-        document = document.put(["fleet"], {**document.data, "fleet": merged.data}, merged)
+        document = put(document, ["fleet"], inheriting.inherited("profiles", fleet))
     with document.placing():
         scenario = validate(Scenario, document.data, document)
     return Draft(scenario, document, group)
 
 
 def redrafted(settings: Mapping[str, Any], file: str, overrides: Sequence[Override] = ()) -> Draft:
-    """The draft of a run: what ``Scenario.resolved`` returned of it, read from ``file``, and a name.
-
-    Raises:
-        ScenarioError: an override is wrong.
-    """
+    """The draft of a run: what ``Scenario.resolved`` returned of it, read from ``file``, and a name."""
     document = replace(Document.of(settings, file), context=RESOLVED)
     for override in overrides:
         first, *rest = override.keys
@@ -237,10 +218,9 @@ def redrafted(settings: Mapping[str, Any], file: str, overrides: Sequence[Overri
 
 def setting_words(key: str, value: Any) -> str:
     """A setting in a run's name, by its dotted key and its value."""
-    last = key.rsplit(".", 1)[-1]
-    if isinstance(value, dict) and "name" in value:
-        return _words(value)
-    return _words(value) if last in {"name", "method", "model", "fleet"} else f"{last} {_words(value)}"
+    last, words = key.rsplit(".", 1)[-1], _words(value)
+    is_named = last in {"name", "method", "model", "fleet"} or (isinstance(value, dict) and "name" in value)
+    return words if is_named else f"{last} {words}"
 
 
 def _words(value: Any) -> str:
@@ -251,17 +231,6 @@ def _words(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_words, value))}]"
     return quoted(value) if value is None or isinstance(value, bool) else str(value)
-
-
-def _named_apart(runs: list[Draft]) -> list[Draft]:
-    seen: Counter[str] = Counter()
-    for place, run in enumerate(runs):
-        name = run.scenario.name
-        seen[name] += 1
-        if seen[name] > 1:
-            renamed = run.scenario.model_copy(update={"name": f"{name} ({seen[name]})"})
-            runs[place] = replace(run, scenario=renamed)
-    return runs
 
 
 def slug(name: str) -> str:

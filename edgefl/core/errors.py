@@ -1,12 +1,5 @@
 """The exceptions that edgefl raises on purpose; a few more are beside the code that raises them.
 
-EdgeflError
-├── UserError            bad input: exit status 2
-│   ├── ScenarioError    a value in a YAML file; knows file and line
-│   ├── UnknownNameError an unknown name; suggests the nearest
-│   └── DataError        a data folder is incomplete or unreadable
-└── RunError             the run itself failed: exit status 1
-
 A message has three parts: what is wrong, where, and what to do about it. An error may carry others that were
 found with it, so that all mistakes of a file are told at once.
 """
@@ -15,7 +8,6 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 # Of the mistakes that were found together, so many are told.
@@ -62,12 +54,8 @@ class EdgeflError(Exception):
 
 
 def _message(error: EdgeflError) -> str:
-    lines = [error.what]
-    if error.where:
-        lines.append(f"  where: {error.where}")
-    if error.hint:
-        lines.append(f"  hint:  {error.hint}")
-    return "\n".join(lines)
+    where, hint = error.where and f"  where: {error.where}", error.hint and f"  hint:  {error.hint}"
+    return "\n".join(filter(None, (error.what, where, hint)))
 
 
 class UserError(EdgeflError):
@@ -92,11 +80,11 @@ class RunError(EdgeflError):
     """A run failed: it diverged, or every client was refused."""
 
 
-@dataclass
 class Mistakes:
     """Collects bad input, each once, while checks go on, so that all of it is told at once."""
 
-    found: list[UserError] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], UserError] = {}
 
     @contextmanager
     def collected(self) -> Iterator[None]:
@@ -109,14 +97,13 @@ class Mistakes:
     def add(self, error: UserError) -> None:
         """Keeps an error, and those that it carries, unless the same was found before."""
         for each in (error, *error.others):
-            same = (each.what, each.where)
-            if isinstance(each, UserError) and same not in {(one.what, one.where) for one in self.found}:
-                self.found.append(each)
+            if isinstance(each, UserError):
+                self._found.setdefault((each.what, each.where), each)
 
     def check(self) -> None:
         """Ends the checks: raises the first ``UserError`` that was found, with the others."""
-        if self.found:
-            first, *others = self.found
+        if self._found:
+            first, *others = self._found.values()
             first.others = tuple(others)
             raise first
 
@@ -137,29 +124,7 @@ def words_of(error: BaseException) -> str:
 def in_one_line(error: BaseException) -> str:
     """Any exception in one line: its type and the first line of its message, cut if it is long."""
     name, (line, *_) = type(error).__name__, words_of(error).splitlines() or [""]
-    line = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
-    return f"{name}: {line}" if line else name
-
-
-def root_cause(error: BaseException) -> BaseException:
-    """The error that the others were raised from; libraries wrap theirs in pages of advice."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
-
-
-@dataclass(frozen=True)
-class Place:
-    """The location of a value, for messages: a file or a word such as "--set", and a line, 0 if unknown."""
-
-    file: str
-    line: int = 0
-    key: str = ""
-
-    def __str__(self) -> str:
-        line = f":{self.line}" if self.line else ""
-        key = f", key {self.key!r}" if self.key else ""
-        return f"{self.file}{line}{key}"
+    return f"{name}: {short(line, _LONGEST)}" if line else name
 
 
 def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
@@ -189,9 +154,9 @@ def closest(name: str, known: Iterable[str]) -> str:
     return folded[close[0]] if close else ""
 
 
-def short(text: str) -> str:
+def short(text: str, most: int = _QUOTED) -> str:
     """A text for messages, cut if it is long."""
-    return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 3]}..."
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def quoted(value: Any) -> str:

@@ -1,30 +1,21 @@
-"""Atomic file writes, and the folder of caches."""
+"""Files: written whole or not at all, and over no others unasked; and the folder of caches."""
 
 import hashlib
 import os
 import stat
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from edgefl.core.errors import RunError
+from edgefl.core.errors import RunError, UserError
 
-_AT_ONCE = 32
-
-
-def atomically(path: Path, content: bytes) -> None:
-    """``all_atomically`` for one file."""
-    all_atomically({path: content})
+_OTHER = "choose another --out"
 
 
-def all_atomically(files: Mapping[Path, bytes]) -> None:
-    """Writes files that belong together: none gets its final name before all are written.
-
-    Raises:
-        RunError: one cannot be written; existing files are unchanged.
-    """
+def atomically(files: Mapping[Path, bytes]) -> None:
+    """Writes files, of which none gets its final name before all are written; see ``replacing``."""
     with ExitStack() as stack:
         for path, content in files.items():
             temporary = stack.enter_context(replacing(path))
@@ -48,9 +39,8 @@ def on_disk(path: Path) -> None:
 
 def all_on_disk(paths: Iterable[Path]) -> None:
     """``on_disk`` for many files: at once, since file systems write what is asked for together in one go."""
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        for _ in threads.map(on_disk, paths):
-            pass
+    with ThreadPoolExecutor(32) as threads:
+        list(threads.map(on_disk, paths))
 
 
 def sha256_of(path: Path) -> str:
@@ -63,10 +53,8 @@ def sha256_of(path: Path) -> str:
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary file that is renamed to ``path`` at the end, and removed on failure.
 
-    A link stays: what it leads to is replaced. The file has the mode of any new file, whoever writes it.
-
-    Raises:
-        RunError: it cannot be written; an existing file is unchanged.
+    A link stays: what it leads to is replaced. The file has the mode of any new file, whoever writes it. A
+    ``RunError`` says why it cannot be written; an existing file is unchanged then.
     """
     # Unique to the thread, so that two writers of one path do not mix their output.
     file = Path(os.path.realpath(path))
@@ -84,3 +72,29 @@ def replacing(path: Path) -> Iterator[Path]:
         # Where it could not be made, it cannot be removed either.
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def check_free(*paths: Path, force: bool) -> None:
+    """Refuses to replace files that exist."""
+    for path in paths:
+        if path.exists() and not force:
+            raise _refused(f"{path} exists", f"{_OTHER}, or overwrite it with --force")
+
+
+def check_out(path: Path, example: str, *, force: bool, suffixes: Sequence[str]) -> None:
+    """Refuses, before a run is read, a file that could not be written, or has another suffix."""
+    if path.is_dir():
+        raise _refused(f"{path} is a folder", f"try --out {path / example}")
+    if path.exists() and not path.is_file():
+        raise _refused(f"{path} is not a regular file", _OTHER)
+    if path.suffix.lower() not in suffixes:
+        *others, last = suffixes
+        ends = f"{path.name} must end in {' or '.join(filter(None, (', '.join(others), last)))}"
+        raise _refused(ends, f"try --out {path.parent / example}")
+    if not path.parent.is_dir():
+        raise _refused(f"there is no folder {path.parent}", f"mkdir -p {path.parent}")
+    check_free(path, force=force)
+
+
+def _refused(what: str, hint: str) -> UserError:
+    return UserError(what, where="--out", hint=hint)

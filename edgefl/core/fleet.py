@@ -7,7 +7,7 @@ from pydantic import Field, ModelWrapValidatorHandler, SerializeAsAny, model_val
 from edgefl.core.availability import Availability
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.availability.intervals import Params as Intervals
-from edgefl.core.components import NameOf, OfKind, own_names
+from edgefl.core.components import NameOf, OfKind, own_links
 from edgefl.core.devices import DType
 from edgefl.core.errors import nearest
 from edgefl.core.link import Link, Rate
@@ -117,7 +117,7 @@ class Fleet(Strict):
     @model_validator(mode="wrap")
     @classmethod
     def _has_links(cls, value: Any, handler: "ModelWrapValidatorHandler[Fleet]") -> "Fleet":
-        with own_names("links", item_at(value, ["links"])):
+        with own_links(item_at(value, ["links"])):
             return handler(value)
 
     @model_validator(mode="after")

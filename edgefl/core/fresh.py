@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, TypeVarTuple
 
 from loky import ProcessPoolExecutor
@@ -25,17 +24,14 @@ def call(
     /,
     *arguments: *Arguments,
     threads: int = 1,
-    variables: Mapping[str, str] = MappingProxyType({}),
+    variables: Mapping[str, str] | None = None,
 ) -> Answer:
     """Calls a top-level function in a fresh process; it, its arguments and its answer can be pickled.
 
-    What it prints is dropped. ``threads`` are for numeric libraries, ``variables`` added to the environment.
-
-    Raises:
-        EdgeflError: what the function raised.
-        RunError: the process failed in another way.
+    What it prints is dropped, and what it raises raised. ``threads`` are for numeric libraries, ``variables``
+    added to the environment.
     """
-    env = {**environment(threads), **variables}
+    env = {**environment(threads), **(variables or {})}
     with ProcessPoolExecutor(1, initializer=_silent, env=env) as executor:
         try:
             answer: Answer = executor.submit(_called, function, arguments).result()

@@ -13,11 +13,6 @@ import psutil
 
 from edgefl.core.errors import UserError
 
-_BOARD = Path("/proc/device-tree/model")
-_CPUINFO = Path("/proc/cpuinfo")
-_STATUS = Path("/proc/self/status")
-_CLEAR_REFS = Path("/proc/self/clear_refs")
-_RESET_HIGH_WATER = "5"
 Result = TypeVar("Result")
 
 
@@ -27,17 +22,10 @@ def cores() -> int:
 
 
 def check_threads(threads: int) -> None:
-    """Checks that threads have a core each.
-
-    Raises:
-        UserError: they do not, and would be measured competing.
-    """
+    """Refuses to measure threads that would compete."""
     if threads > cores():
-        raise UserError(
-            f"{threads} threads would compete for {cores()} cores",
-            where="--threads",
-            hint=f"use at most {cores()}",
-        )
+        what, hint = f"{threads} threads would compete for {cores()} cores", f"use at most {cores()}"
+        raise UserError(what, where="--threads", hint=hint)
 
 
 def version() -> str:
@@ -50,10 +38,7 @@ def version() -> str:
 
 def board_name() -> str:
     """The name of a single-board computer; empty elsewhere."""
-    try:
-        return _BOARD.read_text(encoding="utf-8", errors="replace").strip("\0 \n")
-    except OSError:
-        return ""
+    return _text("/proc/device-tree/model").strip("\0 \n")
 
 
 def machine_title() -> str:
@@ -63,7 +48,7 @@ def machine_title() -> str:
 
 def processor() -> str:
     """The processor's model name; empty where the system does not report one."""
-    return _value(_CPUINFO, "model name") or platform.processor()
+    return _value("/proc/cpuinfo", "model name") or platform.processor()
 
 
 def growth(work: Callable[[], Result]) -> tuple[Result, int]:
@@ -73,18 +58,24 @@ def growth(work: Callable[[], Result]) -> tuple[Result, int]:
     """
     process = psutil.Process()
     with suppress(OSError):
-        _CLEAR_REFS.write_text(_RESET_HIGH_WATER, encoding="ascii")
+        # 5 resets the high-water mark.
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = process.memory_info().rss
     result = work()
-    kibibytes = _value(_STATUS, "VmHWM").removesuffix("kB")
+    kibibytes = _value("/proc/self/status", "VmHWM").removesuffix("kB")
     most = int(kibibytes) * 1024 if kibibytes else process.memory_info().rss
     return result, max(0, most - before)
 
 
-def _value(path: Path, key: str) -> str:
+def _value(file: str, key: str) -> str:
     """The value of the first ``key: value`` line in a file; empty where there is none."""
+    lines = (line for line in _text(file).splitlines() if line.startswith(key))
+    return next(lines, "").partition(":")[2].strip()
+
+
+def _text(file: str) -> str:
+    """What the system says in a file; empty where it has none."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return Path(file).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith(key)), "")

@@ -1,7 +1,6 @@
 """Files that say what they are like, and then only what differs: fleets and devices."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,8 @@ from typing import Any
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
-from edgefl.core.sourced import UNSOURCED, Record, Sourced, changed, replaced, sourced
+from edgefl.core.overrides import put
+from edgefl.core.sourced import UNSOURCED, Record, Sourced, changed
 from edgefl.core.units import show_count
 from edgefl.core.validation import item_at
 from edgefl.core.yamls import Document, dump
@@ -22,24 +22,19 @@ TAKEN = re.compile(r"^(taken from ([^\s:]+)): .*")
 _OWN = frozenset({"title", "notes"})
 
 
-def inherited(kind: str, own: Document, where: str) -> Document:
+def inherited(kind: str, own: Document) -> Document:
     """A profile or a device merged over the one that it names under "like".
 
     Each key of a profile replaces the other's; mappings of devices are merged, and null takes a key away.
-
-    Raises:
-        UserError: a name is unknown, its file is not valid YAML, or files inherit from each other in a cycle.
     """
     layers, below, deep = [own], list[str](), kind == "devices"
     while (parent := layers[-1].data.get("like")) is not None:
-        name = str(parent)
+        name, where = str(parent), layers[-1].place(["like"])
         if name in below:
             cycle = " -> ".join([*below, name])
             raise UserError(f"{kind} inherit from each other in a cycle: {cycle}", where=where)
         below.append(name)
-        path = catalogue.find(kind, name, where=where).path
-        where = str(path)
-        layers.append(Document.read(path))
+        layers.append(Document.read(catalogue.find(kind, name, where=where).path))
     merged = layers.pop()
     for layer in reversed(layers):
         merged = _over(layer, merged.without(*_OWN) if deep else merged, deep=deep)
@@ -56,10 +51,10 @@ def _over(own: Document, base: Document, *, deep: bool) -> Document:
             continue
         if below and _is_number(part.data) and isinstance(below.data, dict) and "capacity" in below.data:
             # A battery's number alone is its capacity.
-            found = below.put(["capacity"], {**below.data, "capacity": part.data}, part)
+            found = put(below, ["capacity"], part)
         elif below and not (_is_number(part.data) or _is_number(below.data)):
             found = _over(part, below, deep=True)
-        base = base.put([key], {**base.data, key: found.data}, found)
+        base = put(base, [str(key)], found)
     return base
 
 
@@ -70,22 +65,35 @@ def _is_number(value: Any) -> bool:
 
 def attributed(record: Record, document: Document) -> Record:
     """A record whose numbers without a source name their file, with a note on those of this one."""
-    found = {}
-    for key, number in sourced(record):
-        if number.source == UNSOURCED:
-            file = document.place(key.split(".")).file
-            found[key] = number.model_copy(update={"source": f"{UNSOURCED} in {Path(file).name}"})
-    own = [key for key in found if document.place(key.split(".")).file == document.file]
+    own = list[str]()
+
+    def named(key: str, number: Sourced[Any]) -> Sourced[Any]:
+        if number.source != UNSOURCED:
+            return number
+        file, _ = document.written(key.split("."))
+        if file == document.file:
+            own.append(key)
+        return number.model_copy(update={"source": f"{UNSOURCED} in {Path(file).name}"})
+
+    record = changed(record, named)
     if own:
-        note(_told(own, document))
-    return replaced(record, found) if found else record
+        names = ", ".join(own[:_NAMED]) + (", ..." if len(own) > _NAMED else "")
+        given = item_at(document.data, own[0].split("."))
+        written = dump(given, in_line=True)
+        bounds = written.strip("{}") if isinstance(given, dict) else f"value: {written}"
+        note(
+            f"{Path(document.file).name}: {show_count(len(own), 'number')} without a source "
+            f"count{'s' * (len(own) == 1)} as assumed ({names}); state one as "
+            f"{own[0].rpartition('.')[2]}: {{{bounds}, status: measured, source: ...}}"
+        )
+    return record
 
 
 def taken(record: Record, document: Document) -> Record:
     """A device whose numbers from others' files are assumed: measured there, they are not this one's."""
 
     def of_this(key: str, number: Sourced[Any]) -> Sourced[Any]:
-        file = document.place(key.split(".")).file
+        file, _ = document.written(key.split("."))
         if file == document.file:
             return number
         status = number.status if number.status == "unknown" else "assumed"
@@ -93,16 +101,3 @@ def taken(record: Record, document: Document) -> Record:
         return number.model_copy(update={"status": status, "source": source})
 
     return changed(record, of_this)
-
-
-def _told(unsourced: Sequence[str], document: Document) -> str:
-    """What is said of numbers without a source, with one of them as it would have one."""
-    names = ", ".join(unsourced[:_NAMED]) + (", ..." if len(unsourced) > _NAMED else "")
-    given = item_at(document.data, unsourced[0].split("."))
-    written = dump(given, in_line=True)
-    bounds = written.strip("{}") if isinstance(given, dict) else f"value: {written}"
-    return (
-        f"{Path(document.file).name}: {show_count(len(unsourced), 'number')} without a source "
-        f"count{'s' * (len(unsourced) == 1)} as assumed ({names}); state one as "
-        f"{unsourced[0].rpartition('.')[2]}: {{{bounds}, status: measured, source: ...}}"
-    )

@@ -1,6 +1,7 @@
 """Settings that do not stand in a scenario's own place: ``--set KEY=VALUE``, options, those of a sweep."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from edgefl.core.errors import ScenarioError, short
@@ -23,20 +24,12 @@ class Override(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Override":
-        """One that was given as KEY=VALUE.
-
-        Raises:
-            ScenarioError: it has no "=" or no key, or its value is not valid YAML.
-        """
+        """One that was given as KEY=VALUE."""
         key, separator, value = text.partition("=")
         if not separator or not key.strip():
             what = f"{short(text)!r} is not KEY=VALUE"
             raise ScenarioError(what, where="--set", hint="for example --set server.rounds=5")
         return cls(key.strip(), Document.value(value, f"--set {short(text.strip())}", lines=False))
-
-    @property
-    def where(self) -> str:
-        return str(self.value.place())
 
     @property
     def keys(self) -> list[str]:
@@ -57,13 +50,14 @@ def put(document: Document, keys: Sequence[str], value: Document, above: int = 0
     Mappings that are not there are made, and a component's bare name becomes a mapping. A component whose
     ``name`` changes loses its parameters, since another component has others. Of a part of a scenario,
     ``above`` says how many of the keys lead to it.
-
-    Raises:
-        ScenarioError: what a key is to be looked up in has no keys.
     """
     path: list[str | int] = [*keys[:above]]
     data = _put(document.data, keys, value, path)
-    return document.put(path[above:], data, value)
+    cut = tuple(path[above:])
+    places = {at: place for at, place in document.places.items() if at[: len(cut)] != cut}
+    places[cut] = value.file, 0
+    places |= {(*cut, *at): place for at, place in value.places.items()}
+    return replace(document, data=data, places=places)
 
 
 def _is_renamed(keys: Sequence[str], component: Any, value: Document) -> bool:
@@ -82,31 +76,23 @@ def _put(data: Any, keys: Sequence[str], value: Document, path: list[str | int])
         return value.data
     key = keys[depth]
     if isinstance(data, list):
-        path.append(place := _place(data, keys, depth, str(value.place())))
+        if key not in map(str, range(len(data))):
+            what = ".".join(keys[:depth])
+            hint = f"give a place from 0 to {len(data) - 1}, as in {what}.0" if data else "it is empty"
+            raise ScenarioError(f"{'.'.join(keys)!r}: {what!r} is a list", where=value.place(), hint=hint)
+        path.append(place := int(key))
         return [*data[:place], _put(data[place], keys, value, path), *data[place + 1 :]]
     if isinstance(data, str) and depth:
         data = {"like" if keys[depth - 1] == "fleet" else "name": data}
     data = {} if data is None else data
     if not isinstance(data, dict):
         what = f"{'.'.join(keys)!r}: {keys[depth - 1]!r} is not a mapping"
-        raise ScenarioError(what, where=str(value.place()))
+        raise ScenarioError(what, where=value.place())
     if depth == len(keys) - 1 and _is_renamed(keys, data, value):
         # All of the component is the value's then.
         return {key: value.data}
     path.append(key)
     return {**data, key: _put(data.get(key), keys, value, path)}
-
-
-def _place(values: Sequence[Any], keys: Sequence[str], depth: int, where: str) -> int:
-    key = keys[depth]
-    if key.isdecimal() and key.isascii() and len(key) < 6 and int(key) < len(values):  # noqa: PLR2004
-        return int(key)
-    what = ".".join(keys[:depth])
-    raise ScenarioError(
-        f"{'.'.join(keys)!r}: {what!r} is a list",
-        where=where,
-        hint=f"give a place from 0 to {len(values) - 1}, as in {what}.0" if values else "it is empty",
-    )
 
 
 def within(key: str, other: str) -> bool:

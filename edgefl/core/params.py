@@ -98,11 +98,6 @@ class Component(Strict):
         own = cls.__module__.rpartition(".")[2].replace("_", "-")
         return {"name": own, **value} if isinstance(value, Mapping) else value
 
-    @property
-    def params(self) -> dict[str, Any]:
-        """All parameters beside the name, as plain data."""
-        return {key: value for key, value in self.model_dump(mode="json").items() if key != "name"}
-
     @model_serializer
     def _plain(self) -> dict[str, Any]:
         # Of its own class, and not of that of the field. Without its None, a parameter that is not None by

@@ -5,8 +5,6 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -18,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from edgefl.core.arrays import Ints
 from edgefl.core.components import DEFAULT, AnyAugmentation, AnyMethod, NameOf, OfKind, OneOrMany
 from edgefl.core.errors import short
 from edgefl.core.fleet import Fleet
@@ -33,7 +32,7 @@ from edgefl.core.yamls import RESOLVED, Document
 MOST_CLIENTS = 10**8
 
 # A client's number, or those of many.
-Numbers = TypeVar("Numbers", int, NDArray[np.int64])
+Numbers = TypeVar("Numbers", int, Ints)
 
 
 def _distribution(value: Any) -> Any:
@@ -197,8 +196,6 @@ class Evaluation(Strict):
     @field_validator("measures")
     @classmethod
     def _each_once(cls, value: tuple[Component, ...]) -> tuple[Component, ...]:
-        if None in value:
-            raise ValueError("a measure is a name, or a mapping with a name and parameters")
         names = [one.name for one in value]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -301,11 +298,7 @@ class LearningSpec(Strict):
 
     @classmethod
     def of_resolved(cls, data: Mapping[str, Any], file: str) -> "tuple[LearningSpec, Document]":
-        """The learning part of a resolved scenario, and the document that messages refer to.
-
-        Raises:
-            ScenarioError: a value is wrong.
-        """
+        """The learning part of a resolved scenario, and the document that messages refer to."""
         given = as_given(data)
         own = {key: given[key] for key in cls.model_fields if key in given}
         document = Document(file, own, context=RESOLVED)
@@ -332,15 +325,15 @@ class Tariffs(Strict):
 
     @model_validator(mode="after")
     def _are_prices(self) -> Self:
-        prices = [price for price, _ in self._read().values()]
-        if not prices:
+        currencies = sorted({currency for _, currency in self._read().values()})
+        if not currencies:
             raise ValueError("give a price: energy, traffic or server")
-        currencies = sorted({price["currency"] for price in prices})
         if len(currencies) > 1:
             raise ValueError(f"give all prices in one currency, not in {', '.join(currencies)}")
         return self
 
-    def _read(self) -> dict[str, tuple[dict[str, str], float]]:
+    def _read(self) -> dict[str, tuple[float, str]]:
+        """The prices that are given, per joule, byte and second, each with its currency."""
         found = {}
         for name, (unit, size) in _PAID.items():
             text = getattr(self, name)
@@ -348,16 +341,15 @@ class Tariffs(Strict):
                 match = _PRICE.fullmatch(text)
                 if match is None or match["unit"] != unit:
                     raise ValueError(f"{short(text)!r} is not a price of {name}; write it as 0.30 EUR/{unit}")
-                found[name] = match.groupdict(), size
+                found[name] = float(match["amount"]) / size, match["currency"]
         return found
 
     @property
     def currency(self) -> str:
-        return next(price["currency"] for price, _ in self._read().values())
+        return next(currency for _, currency in self._read().values())
 
     def rates(self) -> dict[str, float]:
-        """The prices that are given, per joule, byte and second."""
-        return {name: float(price["amount"]) / size for name, (price, size) in self._read().items()}
+        return {name: price for name, (price, _) in self._read().items()}
 
 
 class Checkpointing(Strict):
@@ -402,9 +394,6 @@ class Scenario(LearningSpec):
     def learning(self) -> LearningSpec:
         """The learning part alone: all that engines and their workers need."""
         return LearningSpec(**{key: getattr(self, key) for key in LearningSpec.model_fields})
-
-    def with_learning(self, learning: LearningSpec) -> Self:
-        return self.model_copy(update={key: getattr(learning, key) for key in LearningSpec.model_fields})
 
     def resolved(self) -> dict[str, Any]:
         """Everything that the result depends on, as plain data: no engine, checkpoints, name or notes."""

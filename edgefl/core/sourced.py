@@ -1,6 +1,6 @@
 """Numbers with their sources, and with the bounds between which they lie."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
 from itertools import pairwise
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
@@ -12,7 +12,6 @@ from edgefl.core.params import Strict, unless
 
 Q = TypeVar("Q")
 Record = TypeVar("Record", bound=BaseModel)
-
 
 UNSOURCED = "given without a source"
 """The source of a number that has none."""
@@ -65,13 +64,9 @@ class Sourced(Strict, Generic[Q]):
         return {"anyOf": [record, *(one for one in values if one.get("type") in _SCALARS)]}
 
     @model_validator(mode="after")
-    def _value_and_status_agree(self) -> "Sourced[Q]":
+    def _agrees_with_itself(self) -> "Sourced[Q]":
         if (self.value is None and not self.is_interval) != (self.status == "unknown"):
             raise ValueError("give a value or a bound, or the status 'unknown', but not both")
-        return self
-
-    @model_validator(mode="after")
-    def _bounds_are_in_order(self) -> "Sourced[Q]":
         if self.is_interval and self.costs() is None:
             raise ValueError("this number cannot be an interval: costs do not simply grow or shrink with it")
         numbers = {"low": self.low, "value": self.value, "high": self.high}
@@ -83,7 +78,6 @@ class Sourced(Strict, Generic[Q]):
 
     @property
     def is_interval(self) -> bool:
-        """Whether there is a bound."""
         return self.low is not None or self.high is not None
 
     @classmethod
@@ -138,14 +132,9 @@ def sourced(record: BaseModel) -> list[tuple[str, Sourced[Any]]]:
 
 
 def changed(record: Record, change: Callable[[str, Sourced[Any]], Sourced[Any]]) -> Record:
-    """A record whose sourced numbers are changed, given their dotted names and themselves."""
+    """A record whose sourced numbers are changed, by their dotted names, as by ``numbers.get``."""
     copied: Record = _changed(record, "", change)
     return copied
-
-
-def replaced(record: Record, numbers: Mapping[str, Sourced[Any]]) -> Record:
-    """A record with some of its numbers replaced, by the dotted names of ``sourced``."""
-    return changed(record, numbers.get)
 
 
 def _changed(value: Any, name: str, change: Callable[[str, Sourced[Any]], Sourced[Any]]) -> Any:

@@ -1,9 +1,7 @@
 """Parsing and formatting of quantities with units ("12 Mbit/s", "4 GB", "7.2 W").
 
-Each dimension is stored as a float in one base unit.
-
-Base units show in the names of fields and variables: ``_s``, ``_bytes``, ``_bps`` (bits a second),
-``_w``, ``_j``, ``_flops`` (operations), ``_flops_s`` (operations a second), ``_hz``, ``_g`` (grams).
+Each dimension is stored as a float in one base unit, which names show: ``_s``, ``_bytes``, ``_bps`` (bits a
+second), ``_w``, ``_j``, ``_flops`` (operations), ``_flops_s`` (operations a second), ``_hz``, ``_g`` (grams).
 """
 
 import math
@@ -17,7 +15,7 @@ from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
 from edgefl.core.errors import short
 from edgefl.core.sourced import Costs
-from edgefl.core.yamls import by_hand
+from edgefl.core.yamls import WRITTEN
 
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
@@ -46,11 +44,7 @@ _QUANTITY = re.compile(r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Z
 
 
 def parse(text: object, dimension: str) -> float:
-    """A quantity in the dimension's base unit.
-
-    Raises:
-        ValueError: the unit is missing or unknown, or the amount is negative or not finite.
-    """
+    """A quantity in the dimension's base unit; a ``ValueError`` where it is none, negative or not finite."""
     example, units = _DIMENSIONS[dimension]
     if text == 0 and not isinstance(text, bool):
         return 0.0
@@ -75,7 +69,7 @@ def _field(dimension: str) -> tuple[BeforeValidator, WithJsonSchema]:
     schema = {"type": "string", "description": f"{dimension}, as in '{_DIMENSIONS[dimension][0]}'"}
 
     def read(value: object, info: ValidationInfo) -> float:
-        resolved = not by_hand(info.context) and isinstance(value, (int, float))
+        resolved = info.context not in (None, WRITTEN) and isinstance(value, (int, float))
         return float(value) if resolved else parse(value, dimension)  # type: ignore[arg-type]
 
     return BeforeValidator(read), WithJsonSchema(schema)
@@ -121,7 +115,7 @@ def _scaled(value: float, steps: list[tuple[float, str]]) -> tuple[str, str]:
     """Three digits, in the largest unit that gives at least 1 after rounding; zero in the base unit."""
     reached = (step for step in steps if abs(value) >= 0.9995 * step[0] or (value == 0 and step[0] == 1))
     scale, unit = next(reached, steps[-1])
-    return f"{value / scale:{'.3g' if abs(value) < 999.5 * scale else ',.0f'}}", unit
+    return _three_digits(value / scale), unit
 
 
 def amount(value: float, unit: str) -> tuple[str, str]:
@@ -148,7 +142,7 @@ def _charge(share: float) -> str:
 
 
 def _three_digits(value: float) -> str:
-    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"  # noqa: PLR2004 - else it has an exponent
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"  # noqa: PLR2004 - else it has an exponent
 
 
 def _plain(value: float) -> str:
@@ -198,11 +192,9 @@ _LEAST_SHARE = 1e-4
 
 
 def show_share(value: float, digits: int = 0) -> str:
-    """A share as a percentage for display: ``"12%"``, ``"0.03%"``, ``"<0.01%"``.
+    """A share, 1 for all, as a percentage for display: ``"12%"``, ``"0.03%"``, ``"<0.01%"``.
 
-    Args:
-        value: the share; 1 is 100%.
-        digits: decimals; as many more as a share that is not zero needs not to be shown as zero, two at most.
+    ``digits`` are decimals; as many more as a share that is not zero needs to show, two at most.
     """
     if value and abs(value) < _LEAST_SHARE:
         return "<0.01%" if value > 0 else ">-0.01%"

@@ -8,6 +8,7 @@ guard of its own.
 
 import errno
 import functools
+import gc
 import inspect
 import os
 import re
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
-from types import CodeType, UnionType
+from types import FunctionType, UnionType
 from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar, get_args, get_origin
 
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, short, words_of
@@ -122,12 +123,7 @@ def defined_at(function: Callable[..., Any]) -> CodeLine | None:
 
 
 def explained(error: BaseException, failure: type[EdgeflError] = UserError) -> EdgeflError | None:
-    """What a user's code raised, as one message with its file and line.
-
-    Returns:
-        The message, whose ``trace`` has the traceback; None if no user's code raised the error, or if it is
-        an ``EdgeflError`` or a request to stop.
-    """
+    """What a user's code raised, as one message with its file, line and traceback; None for another error."""
     if isinstance(error, EdgeflError | KeyboardInterrupt | GeneratorExit | Terminated):
         return None
     # Libraries raise errors of their own over those of a callback's.
@@ -148,24 +144,13 @@ def _misfit(error: BaseException) -> CodeLine | None:
     called = re.match(r"([\w.<>]+)\(\) (?:takes (\d+) |takes|missing|got)", str(error))
     if not (called and isinstance(error, TypeError)):
         return None
-    files = (module.__file__ for name, module in list(sys.modules.items()) if name.startswith(LOADED))
-    found = [
-        CodeLine(file, code.co_firstlineno, code.co_name)
-        for file in files
-        if file
-        for code in _functions(compile(Path(file).read_bytes(), file, "exec"))
-        if code.co_qualname == called[1] and called[2] in {None, str(code.co_argcount)}
-    ]
+    loaded = {name for name in sys.modules if name.startswith(LOADED)}
+    # Also those inside others, which no module has.
+    functions = [one for one in gc.get_objects() if type(one) is FunctionType and one.__module__ in loaded]
+    named = [one for one in functions if one.__qualname__ == called[1]]
+    found = {defined_at(one) for one in named if called[2] in {None, str(one.__code__.co_argcount)}}
     # Of two with one name, it is not known which was called.
-    return found[0] if len(found) == 1 else None
-
-
-def _functions(code: CodeType) -> Iterator[CodeType]:
-    """The code of all functions in a piece of code."""
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield inner
-            yield from _functions(inner)
+    return found.pop() if len(found) == 1 else None
 
 
 def _what(error: BaseException, place: CodeLine) -> str:
@@ -197,9 +182,8 @@ def internal(error: BaseException) -> EdgeflError:
     users = ", ".join(sorted(name.replace(".", "/") for name in loaded))
     if users:
         hint = f"does every function of {users} return what it should? If so, {hint}"
-    return traced(
-        InternalError(f"edgefl failed: {in_one_line(error)}", where="".join(where), hint=hint), error
-    )
+    what = f"edgefl failed: {in_one_line(error)}"
+    return traced(InternalError(what, where="".join(where), hint=hint), error)
 
 
 def traced(told: T, error: BaseException | None) -> T:
@@ -216,11 +200,7 @@ def returned(
     expected: str,
     failure: type[EdgeflError] = WrongValueError,
 ) -> V:
-    """What a function of a component returned, checked; ``expected`` is told as in "a carry (a dict)".
-
-    Raises:
-        EdgeflError: of class ``failure``, with the function's file and line: it is of another class.
-    """
+    """What a function of a component returned, checked; ``expected`` is told as in "a carry (a dict)"."""
     if isinstance(value, kinds):
         return value
     place = defined_at(function)
@@ -235,11 +215,7 @@ def returned(
 
 @contextmanager
 def user_code() -> Iterator[None]:
-    """Around calls of a user's code, as a block or a decorator: what it raises becomes one message.
-
-    Raises:
-        UserError: see ``explained``; what no user's code raised is raised as it is.
-    """
+    """Around calls of a user's code, as a block or a decorator: what it raises becomes one message."""
     try:
         yield
     except BaseException as error:
@@ -292,11 +268,7 @@ def asked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _check_kinds(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-    """Checks the arguments whose annotations are of simple kinds alone.
-
-    Raises:
-        UserError: one is of another.
-    """
+    """Checks the arguments whose annotations are of simple kinds alone."""
     hints = inspect.get_annotations(function, eval_str=True)
     for name, value in arguments.items():
         hint = hints.get(name)

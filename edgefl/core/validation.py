@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from edgefl.core.errors import Mistakes, ScenarioError, UserError, closest, nearest, quoted
+from edgefl.core.errors import ScenarioError, UserError, closest, nearest, quoted
 from edgefl.core.params import Strict, Unknown
 from edgefl.core.yamls import Document
 
@@ -19,16 +19,12 @@ Path = Sequence[str | int]
 
 
 def validate(record: type[T], value: Any, document: Document, prefix: Path = ()) -> T:
-    """Validates plain data, found at ``prefix`` in a document, with messages that name file, line and key.
-
-    Raises:
-        ScenarioError: the first mistake, with all others.
-    """
+    """Validates plain data, found at ``prefix`` in a document, with messages that name file, line and key."""
     try:
-        return _adapter(record).validate_python(value, context=document.context)  # type: ignore[arg-type,no-any-return]
+        return _adapter(record).validate_python(value, context=document.context)  # type: ignore[no-any-return]
     except ValidationError as error:
         errors = error.errors(include_url=False)
-    mistakes, told = Mistakes(), defaultdict[Path, list[ErrorDetails]](list)
+    mistakes, told = list[ScenarioError](), defaultdict[Path, list[ErrorDetails]](list)
     for one in errors:
         told[_written(one["loc"], value, missing=one["type"] == "missing")].append(one)
     for path, here in told.items():
@@ -36,19 +32,17 @@ def validate(record: type[T], value: Any, document: Document, prefix: Path = ())
         # without those that are wrong.
         if not any(len(other) > len(path) and other[: len(path)] == path for other in told):
             own = [one for one in here if one["type"] in _OWN_WORDS]
-            mistakes.add(_told(own or here, path, record, document, prefix))
-    # Raised here, the first error would have pydantic's as its cause.
-    mistakes.check()
-    raise AssertionError("pydantic reports at least one error")
+            mistakes.append(_told(own or here, path, record, document, prefix))
+    first, *others = mistakes
+    first.others = tuple(others)
+    raise first
 
 
 # Of errors that a record's own checks raise.
 _OWN_WORDS = frozenset({"value_error", "assertion_error"})
 
 
-@cache
-def _adapter(record: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(record)
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def _told(
@@ -75,7 +69,7 @@ def _told(
             hint = f"did you mean {near!r}?" if near else ""
         elif kind in {"list_type", "tuple_type"} and isinstance(given, str):
             hint = f"write [{given}]"
-    return ScenarioError(what, where=str(document.place(path)), hint=hint)
+    return ScenarioError(what, where=document.place(path), hint=hint)
 
 
 def _words(message: str) -> str:

@@ -18,7 +18,7 @@ import yaml
 from pydantic_core import to_jsonable_python
 from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
-from edgefl.core.errors import Place, ScenarioError, UserError, in_one_line, short
+from edgefl.core.errors import ScenarioError, UserError, in_one_line, short
 
 # Limits of one text; `docs/scenarios.md` states them.
 MOST_BYTES = 1_000_000
@@ -31,10 +31,12 @@ _WITHIN = "integers must be within 64 bits"
 # The scalars that are no text: what they look like without quotes, and what they are then.
 _STANDARD = "tag:yaml.org,2002:"
 _TEXT = f"{_STANDARD}str"
-_TRUE = {"true": True, "false": False}
 _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
     f"{_STANDARD}null": ("~|null|Null|NULL|", lambda _: None),
-    f"{_STANDARD}bool": ("true|True|TRUE|false|False|FALSE", lambda text: _TRUE[text.lower()]),
+    f"{_STANDARD}bool": (
+        "true|True|TRUE|false|False|FALSE",
+        lambda text: {"true": True, "false": False}[text.lower()],
+    ),
     f"{_STANDARD}int": (
         "[-+]?[0-9]+(_[0-9]+)*|0o[0-7]+|0x[0-9a-fA-F]+|0b[01]+",
         lambda text: int(text, 0 if text[1:2].isalpha() else 10),
@@ -45,39 +47,29 @@ _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
     ),
 }
 
+_TAGS = {ScalarNode: {_TEXT, *_SCALARS}, SequenceNode: {f"{_STANDARD}seq"}, MappingNode: {f"{_STANDARD}map"}}
+
 Keys: TypeAlias = tuple[str | int, ...]
 
-# The contexts of validation. Written by hand: quantities with units, and names that are looked up.
-WRITTEN: Mapping[str, str] = {"by": "hand"}
+# The contexts of validation. Written by hand, as where there is no context: quantities with units, and names
+# that are looked up.
+WRITTEN = "by hand"
 # Dumped records: plain numbers are in base units.
-RESOLVED: Mapping[str, str] = {"by": "a record"}
+RESOLVED = "by a record"
 # Those of a run that is only read: names stay, and components that need torch are not loaded.
-RECORDED: Mapping[str, str] = {"by": "a run"}
-
-
-def by_hand(context: Any) -> bool:
-    """Whether values that are validated in a context, or in none, were written by hand."""
-    return context is None or context == WRITTEN
+RECORDED = "by a run"
 
 
 def text_of(path: Path, most_bytes: int | None = None) -> str:
-    """A file's text.
-
-    Raises:
-        ScenarioError: the file cannot be read, is not UTF-8, or has more than so many bytes.
-    """
+    """A file's text; raises a ``ScenarioError`` where it is not UTF-8, or has more than so many bytes."""
     try:
-        with path.open("rb") as file:
-            content = file.read(-1 if most_bytes is None else most_bytes + 1)
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ScenarioError(f"cannot read {path.name}: it is not UTF-8 text", where=str(path)) from error
+        if most_bytes is not None and path.stat().st_size > most_bytes:
+            raise ScenarioError(f"{path.name} is larger than {most_bytes:,} bytes", where=str(path))
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+        is_text = not isinstance(error, UnicodeDecodeError)
+        reason = (getattr(error, "strerror", None) or error) if is_text else "it is not UTF-8 text"
         raise ScenarioError(f"cannot read {path.name}: {reason}", where=str(path)) from error
-    if most_bytes is not None and len(content) > most_bytes:
-        raise ScenarioError(f"{path.name} is larger than {most_bytes:,} bytes", where=str(path))
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,32 +79,22 @@ class Document:
     Attributes:
         file: the file's path, as messages print it, or what else gave the data, such as "--set seed=3".
         data: a mapping, or for parts of one any value.
-        context: how values are validated: ``WRITTEN``, ``RESOLVED`` or ``RECORDED``.
         places: the file and the line, 0 if unknown, of each value by its path; of a value in a mapping it is
             its key's line.
     """
 
     file: str
     data: Any
-    context: Mapping[str, str] | None = field(default_factory=lambda: WRITTEN)
+    context: str = WRITTEN
     places: Mapping[Keys, tuple[str, int]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> "Document":
-        """Reads a file.
-
-        Raises:
-            ScenarioError: the file cannot be read, or see ``parse``.
-        """
         return cls.parse(text_of(path, MOST_BYTES), str(path))
 
     @classmethod
     def parse(cls, text: str, file: str) -> "Document":
-        """Parses text; ``file`` is for messages.
-
-        Raises:
-            ScenarioError: it is not a YAML mapping, or see ``value``.
-        """
+        """The mapping in a text; ``file`` is for messages."""
         found = cls.value(text, file)
         if found.data is None:
             raise ScenarioError("the file is empty", where=file)
@@ -122,21 +104,12 @@ class Document:
 
     @classmethod
     def value(cls, text: str, file: str, *, lines: bool = True) -> "Document":
-        """The one value in a text; ``lines`` says whether a line tells something about its source.
-
-        Raises:
-            ScenarioError: it is not valid YAML, repeats a key, has a tag that the core schema lacks, or
-                exceeds a limit.
-        """
+        """The one value in a text; ``lines`` says whether a line tells something about its source."""
         return _Composed(file, lines=lines).document(text)
 
     @classmethod
     def of(cls, value: Any, file: str) -> "Document":
-        """A value of Python's, such as a mapping of settings; ``file`` is what gave it.
-
-        Raises:
-            ScenarioError: it holds an object of another type, or itself.
-        """
+        """A value of Python's, such as a mapping of settings; ``file`` is what gave it."""
         try:
             # Of NumPy's and PyTorch's numbers, ``item`` is Python's.
             plain = to_jsonable_python(value, fallback=lambda one: one.item())
@@ -144,17 +117,22 @@ class Document:
         except (AttributeError, ValueError) as error:
             raise ScenarioError(f"a scenario cannot hold this: {error}", where=file) from None
 
-    def place(self, path: Sequence[str | int] = ()) -> Place:
-        """The location of the value at ``path``, or of the nearest enclosing one that is written out."""
-        dotted, known = ".".join(map(str, path)), tuple(path)
+    def written(self, path: Sequence[str | int]) -> tuple[str, int]:
+        """The file and the line of the value at ``path``, or of the nearest one that is written out."""
+        known = tuple(path)
         # What a setting alone has made is where the first thing inside it is.
         inside = (at for at in self.places if known and at[: len(known)] == known)
         known = known if known in self.places else next(inside, known)
         while known and known not in self.places:
             known = known[:-1]
-        file, line = self.places.get(known, (self.file, 0))
+        return self.places.get(known, (self.file, 0))
+
+    def place(self, path: Sequence[str | int] = ()) -> str:
+        """The location of the value at ``path`` for messages, with its key."""
+        (file, line), dotted = self.written(path), ".".join(map(str, path))
         # An option such as "--set seed=x" names its own key.
-        return Place(file, line, "" if f" {dotted}=" in file else dotted)
+        key = f", key {dotted!r}" if dotted and f" {dotted}=" not in file else ""
+        return f"{_line_of(file, line)}{key}"
 
     def inside(self) -> "dict[str | int, Document]":
         """The values of a mapping, by key, or of a list, by index; none of a scalar."""
@@ -168,30 +146,18 @@ class Document:
         parts = {key: {(): own, **at} for key, at in places.items()}
         return {key: Document(at[()][0], data[key], self.context, at) for key, at in parts.items()}
 
-    def put(self, path: Sequence[str | int], data: Any, part: "Document") -> "Document":
-        """With other data, which differ at ``path`` alone, where ``part`` is placed."""
-        cut = tuple(path)
-        places = {at: place for at, place in self.places.items() if at[: len(cut)] != cut}
-        places[cut] = part.file, 0
-        places |= {(*cut, *at): place for at, place in part.places.items()}
-        return replace(self, data=data, places=places)
-
     def without(self, *keys: str) -> "Document":
         return replace(self, data={key: value for key, value in self.data.items() if key not in keys})
 
     @contextmanager
     def placing(self) -> Iterator[None]:
-        """Places errors that name a key alone, or nothing: at the key's line, or in the file.
-
-        Raises:
-            UserError: what the block raised, or that a number does not fit into 64 bits or into memory.
-        """
+        """Places errors that name a key alone, or nothing; a number too large for memory is an error, too."""
         try:
             yield
         except UserError as error:
             for each in (error, *error.others):
                 if not each.where or (each.where != self.file and _KEYS.fullmatch(each.where)):
-                    each.where = str(self.place(each.where.split(".") if each.where else []))
+                    each.where = self.place(each.where.split(".") if each.where else [])
             raise
         except (OverflowError, MemoryError) as error:
             room = "this machine's memory" if isinstance(error, MemoryError) else "64 bits"
@@ -200,6 +166,10 @@ class Document:
                 where=self.file,
                 hint="look for a number of epochs, steps, clients or units that is too large",
             ) from error
+
+
+def _line_of(file: str, line: int) -> str:
+    return f"{file}:{line}" if line else file
 
 
 def _within(text: str) -> int:
@@ -274,10 +244,10 @@ class _Composed:
         if len(path) >= MOST_DEPTH:
             self._refuse(f"values are nested more than {MOST_DEPTH} levels deep", line)
         self._places[path] = self._file, line if self._lines and path else 0
+        if node.tag not in _TAGS[type(node)]:
+            self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
         if isinstance(node, ScalarNode):
             return self._scalar(node, line)
-        if node.tag not in {f"{_STANDARD}map", f"{_STANDARD}seq"}:
-            self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
         if isinstance(node, SequenceNode):
             return [
                 self._value(inner, (*path, place), inner.start_mark.line + 1)
@@ -300,8 +270,6 @@ class _Composed:
     def _scalar(self, node: ScalarNode, line: int) -> Any:
         if node.tag == _TEXT:
             return node.value
-        if node.tag not in _SCALARS:
-            self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
         try:
             value = _SCALARS[node.tag][1](node.value)
         except (ValueError, KeyError):  # also of 4,300 digits
@@ -314,7 +282,7 @@ class _Composed:
         return value
 
     def _refuse(self, what: str, line: int, hint: str = "") -> NoReturn:
-        where = str(Place(self._file, line if self._lines else 0))
+        where = _line_of(self._file, line if self._lines else 0)
         raise ScenarioError(what, where=where, hint=hint) from None
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from edgefl.compute.onnx_exporter import OPSET, onnx_model
-from edgefl.core.errors import EdgeflError, in_one_line, root_cause
+from edgefl.core.errors import EdgeflError, in_one_line
 from edgefl.data.dataset import Spec
 from edgefl.export.model import PREFIX, ExportForm
 from edgefl.protocol import Predictor, Tree, tree_map
@@ -39,7 +39,11 @@ def explained(failure: str) -> Iterator[None]:
     except (ExportError, MemoryError):
         raise
     except Exception as error:
-        raise ExportError(f"{failure}: {in_one_line(root_cause(error))}") from error
+        cause: BaseException = error
+        # Libraries wrap theirs in pages of advice.
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        raise ExportError(f"{failure}: {in_one_line(cause)}") from error
 
 
 class Served(nn.Module):

@@ -45,10 +45,10 @@ def save(result: BenchResult) -> None:
     before, _, behind = read_card(model).partition(f"\n{_LATENCY}\n")
     _, heading, after = behind.partition("\n## ")
     machine = " ".join(filter(None, (platform.system(), platform.machine(), host.processor())))
-    atomically(results_file(model), json.dumps({**document(result), "machine": machine}, indent=2).encode())
+    atomically({results_file(model): json.dumps({**document(result), "machine": machine}, indent=2).encode()})
     section = latency_section(model, model.read_bytes())
     page = f"{before.rstrip()}\n\n{section}\n{heading.lstrip()}{after}"
-    atomically(model.with_suffix(".md"), page.encode())
+    atomically({model.with_suffix(".md"): page.encode()})
 
 
 def latency_section(model: Path, content: bytes) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 from edgefl.analysis.metrics import metrics
 from edgefl.analysis.summary import Accuracy, Summary, summary
 from edgefl.core.errors import EdgeflError, RunError, UserError
-from edgefl.core.files import all_atomically
-from edgefl.core.outputs import check_free
+from edgefl.core.files import atomically, check_free
 from edgefl.core.units import show_bytes, show_share
 from edgefl.export.build import FP32, Candidate, ExportOptions, build
 from edgefl.export.compact import compact
@@ -177,7 +176,7 @@ def write(candidate: Candidate, parity: Parity, model: bytes, smaller: Compact |
     )
     text = card(source, exported, candidate.form, latency_section(path, model))
     try:
-        all_atomically({page: text.encode(), path: model})
+        atomically({page: text.encode(), path: model})
     except RunError as error:
         # The run is fine; the target was badly chosen.
         raise UserError(error.what, where=error.where, hint="its files were not written") from error

@@ -15,8 +15,7 @@ from edgefl.core import catalogue
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.csv_rows import csv_text
 from edgefl.core.errors import UnknownNameError, UserError, nearest, short
-from edgefl.core.files import all_atomically
-from edgefl.core.outputs import check_free
+from edgefl.core.files import atomically, check_free
 from edgefl.core.units import show_bits, show_count, show_seconds, show_share
 from edgefl.core.yamls import Document, dump
 from edgefl.importing import fedscale, flash, table
@@ -113,7 +112,7 @@ def import_traces(
         (folder / "profiles" / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot make the folder {folder}: {error.strerror}", where="--out") from error
-    all_atomically(written)
+    atomically(written)
     run = f"edgefl run quickstart --set fleet={name}"
     if folder.resolve() not in {one.resolve() for one in (Path(), *catalogue.user_folders())}:
         run = f"EDGEFL_PATH={shlex.quote(str(folder))}${{EDGEFL_PATH:+:$EDGEFL_PATH}} {run}"

@@ -9,6 +9,7 @@ Ours, where the paper is silent: SGD with momentum 0.9, from the model's own hea
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from pydantic import Field
@@ -40,7 +41,9 @@ class Params(Measure):
             labels.append(y)
             pieces = (x[start : start + CHUNK] for start in range(0, len(y), CHUNK))
             features += [net.features(model.weights, some, False)[0].to(torch.float64) for some in pieces]
-        head = tuned_head(net, model.weights["head"], torch.cat(features), torch.cat(labels), **self.params)
+        x, y = torch.cat(features), torch.cat(labels)
+        how: Any = {key: value for key, value in self if key != "name"}
+        head = tuned_head(net, model.weights["head"], x, y, **how)
         right = seen.correct(Predictor({**model.weights, "head": head}, net.logits))
         yield Row(float(right.mean()))
         yield Row(float(right.mean() - seen.correct(model).mean()), "gain")

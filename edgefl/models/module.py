@@ -198,5 +198,5 @@ def given(model: nn.Module | Callable[..., nn.Module]) -> dict[str, Any]:
     path = cache_folder() / "modules" / f"{name}-{hashlib.sha256(content).hexdigest()[:16]}{_PICKLED}"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomically(path, content)
+        atomically({path: content})
     return {"name": "module", "path": str(path)}

@@ -153,14 +153,14 @@ def read(name: str) -> BenchmarkSource:
             error.hint = f"for all measurements on this device: --device {name}"
         raise
     benchmark = validate(Benchmark, document.data, document)
-    board = device(benchmark.board, where=str(document.place(["board"])))
+    board = device(benchmark.board, where=document.place(["board"]))
     numbers = {number for number, known in sourced(board) if known.value}
     for place, row in enumerate(benchmark.rows):
         for number in row.fitted:
             if number not in numbers:
                 raise UserError(
                     f"{benchmark.board} has no known number {number!r}",
-                    where=str(document.place(["rows", place, "fitted"])),
+                    where=document.place(["rows", place, "fitted"]),
                     hint=nearest(number, numbers),
                 )
     return BenchmarkSource(path.stem if is_path else name, benchmark, document, board)

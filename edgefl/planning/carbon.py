@@ -252,7 +252,7 @@ def carbon_of(fleet: Fleet, document: Document, path: Sequence[str | int] = ()) 
         ("device or category", made, {*catalogue.entries("devices"), *categories}),
     ):
         for wrong in (name for name in given if name not in known):
-            where = str(document.place([*above, *given[wrong]]))
+            where = document.place([*above, *given[wrong]])
             raise UserError(f"unknown {what} {wrong!r}", where=where, hint=nearest(wrong, known))
     return carbon
 

@@ -56,7 +56,7 @@ def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterab
     """
     if learning.spec.local.batch_size != FIT:
         return learning
-    where = str(document.place(["local", "batch_size"]))
+    where = document.place(["local", "batch_size"])
     needs = [_Needs(method, net) for method, net in zip(learning.methods, learning.nets, strict=True)]
     rooms = list(_rooms(fleet, devices_of(fleet, where), [work for one in needs for work in one.works]))
     if not rooms:
@@ -203,7 +203,7 @@ def _trains(exchange: Exchange, local: LocalTraining, document: Document) -> boo
         raise ScenarioError(
             f"'fit' needs local training to be the last phase of an exchange, and {exchange.name!r} has "
             "another one after it",
-            where=str(document.place(["local", "epochs" if local.steps is None else "steps"])),
+            where=document.place(["local", "epochs" if local.steps is None else "steps"]),
             hint="give a number",
         )
     return any(is_local)

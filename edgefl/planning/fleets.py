@@ -35,7 +35,7 @@ def device_of(own: Document) -> Board:
     Raises:
         UserError: the file, or one that it is like, is wrong.
     """
-    document = inheriting.inherited("devices", own, str(own.place(["like"])))
+    document = inheriting.inherited("devices", own)
     try:
         found: Board = validate(AnyBoard, {"title": Path(own.file).stem, **document.data}, document)
     except UserError as error:
@@ -48,11 +48,11 @@ def device_of(own: Document) -> Board:
 def profile(name: str, *, where: str = "") -> Fleet:
     """A fleet by name, as in its file; a ``UserError`` if no file has the name, or the file is wrong."""
     file = Document.read(catalogue.find("profiles", name, where=where).path)
-    document = inheriting.inherited("profiles", file, file.file)
+    document = inheriting.inherited("profiles", file)
     fleet = inheriting.attributed(validate(Fleet, document.data, document), document)
     if carbon := carbon_of(fleet, document):
         fleet = with_carbon(fleet, inheriting.attributed(carbon, document.inside()["carbon"]))
-    return _known_users(fleet, item_at(document.data, ["users"]), str(document.place(["users"])))
+    return _known_users(fleet, item_at(document.data, ["users"]), document.place(["users"]))
 
 
 def link(name: str, *, where: str = "") -> Link:
@@ -67,13 +67,13 @@ def fleet_of(draft: Draft, known: dict[str, Fleet] | None = None) -> Fleet:
     ``known`` has profiles that were read before, by name; reading one takes tens of milliseconds. A wrong
     file is a ``UserError``.
     """
-    where = str(draft.document.place(["fleet"]))
+    where = draft.document.place(["fleet"])
     fleet, known = draft.scenario.fleet, {} if known is None else known
     if isinstance(fleet, Fleet):
         fleet = with_carbon(fleet, carbon_of(fleet, draft.document, ["fleet"]))
         fleet = _known_users(fleet, item_at(draft.document.data, ["fleet", "users"]), where)
         if fleet.link is not None:
-            where = str(draft.document.place(["fleet", "link"]))
+            where = draft.document.place(["fleet", "link"])
             members = tuple(one.model_copy(update={"link": fleet.link}) for one in fleet.members)
             users = fleet.users and fleet.users.without("link")
             fleet = fleet.model_copy(update={"members": members, "users": users, "link": None})

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
+from inspect import getfile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -14,7 +15,6 @@ from edgefl.compute import meta
 from edgefl.compute.loading import batch_kernels
 from edgefl.core import draws
 from edgefl.core.arrays import Ints
-from edgefl.core.components import file_of
 from edgefl.core.cost import Kernel, Trace
 from edgefl.core.errors import DataError, ScenarioError, UserError
 from edgefl.core.fleet import Fleet
@@ -113,7 +113,7 @@ class DataAccess:
         key = component.model_dump_json()
         if key not in self._sources:
             found = returned(component.build(), Source, component.build, "an edgefl.data.Source")
-            self._sources[key] = replace(found, where=found.where or file_of(component))
+            self._sources[key] = replace(found, where=found.where or getfile(type(component)))
         return self._sources[key]
 
     def content(self, component: Dataset) -> "Content":
@@ -159,7 +159,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     if by_users and source.users is None:
         raise ScenarioError(
             f"{source.spec.name} does not say whose its samples are, which {partition.name} needs",
-            where=str(document.place(["task", "partition"])),
+            where=document.place(["task", "partition"]),
             hint="femnist, uci-har and parquet with user: COLUMN do; or choose another partition",
         )
     federation = federate(
@@ -185,7 +185,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
         its, theirs = ("x".join(map(str, each.shape)) for each in (content.spec, own))
         raise ScenarioError(
             f"the images of {content.spec.name} are {its}, and those of {own.name} {theirs}",
-            where=str(document.place(path)),
+            where=document.place(path),
             hint="choose a dataset of the same shape, or none, to draw from the task's own",
         )
     x = None if content.arrays is None else torch.from_numpy(content.arrays.train_x)
@@ -207,7 +207,7 @@ def _drawn(sampler: Sampler, clients: int, seed: int, document: Document) -> Int
     if drawn.max() > _MOST_SAMPLES:
         raise ScenarioError(
             f"client {drawn.argmax()} would have {drawn.max():.3g} samples; the most is {_MOST_SAMPLES}",
-            where=str(document.place(["task", "samples"])),
+            where=document.place(["task", "samples"]),
             hint="choose a smaller number, or a distribution with a lighter tail",
         )
     return np.maximum(np.rint(drawn), 1).astype(np.int64)
@@ -269,7 +269,7 @@ def _method(
         if not isinstance(base, MethodParams):
             raise UserError(
                 f"{component.name} calls site.base, and its Params have no base of AnyMethod",
-                where=str(defined_at(component.build) or file_of(component)),
+                where=str(defined_at(component.build) or getfile(type(component))),
                 hint='add base: AnyMethod = "fedavg"',
             )
         return _method(base, document, [*path, "base"], inner, local, federation)
@@ -281,13 +281,13 @@ def _method(
         method.initial(net.on_meta())
         method.client(net.on_meta())
     except UserError as error:
-        error.where = error.where or str(document.place(path))
+        error.where = error.where or document.place(path)
         raise
     names = [exchange.name for exchange in method.exchanges]
     if len(set(names)) < len(names):
         raise ScenarioError(
             f"{component.name} has two exchanges of the same name: {', '.join(names)}",
-            where=str(document.place(path)),
+            where=document.place(path),
             hint="a method cannot be its own base; choose another",
         )
     return method
@@ -297,7 +297,7 @@ def channel(wire: Wire, way: Literal["down", "up"], document: Document) -> Chann
     """A direction's codec; a ``UserError`` if a name or a parameter is wrong, or it cannot be used there."""
     path = ["wire", way]
     component: Codec = getattr(wire, way)
-    where = str(document.place(path))
+    where = document.place(path)
     if way == "down" and component.NEEDS_REFERENCE:
         raise ScenarioError(
             f"{component.name!r} cannot carry what clients receive: it codes the difference from a payload "
@@ -308,7 +308,7 @@ def channel(wire: Wire, way: Literal["down", "up"], document: Document) -> Chann
     if not component.codes():
         raise UserError(
             f"the codec {component.name!r} has neither 'carried' nor 'encode' and 'decode'",
-            where=file_of(component),
+            where=getfile(type(component)),
         )
     return Channel(component, where)
 
@@ -329,14 +329,14 @@ def nets_of(
         path: list[str | int] = ["model", index] if isinstance(spec.model, tuple) else ["model"]
         key = repr((model, *data))
         if key not in known:
-            known[key] = _net(model, data=data, where=str(document.place(path)))
+            known[key] = _net(model, data=data, where=document.place(path))
         nets.append(known[key])
     return tuple(nets)
 
 
 def _net(model: ModelParams, *, data: tuple[Any, int], where: str) -> Net:
     """A model for data of a shape and a number of classes."""
-    own = is_users(file_of(model))
+    own = is_users(getfile(type(model)))
     try:
         built = model.build(*data)
     except RuntimeError as error:
@@ -376,7 +376,7 @@ def check_fit(methods: Sequence[Method], nets: Sequence[Net], name: str, documen
                     raise ScenarioError(
                         f"with {name}, clients {way} {part!r}, whose shapes differ between model 1 "
                         f"({nets[0].name}) and model {place} ({net.name})",
-                        where=str(document.place(["model"])),
+                        where=document.place(["model"]),
                         hint=_FOR_DIFFERENT,
                     )
 
@@ -394,5 +394,5 @@ def check_measures(measures: Sequence[Measure], net: Net, document: Document) ->
         try:
             one.check(net)
         except UserError as error:
-            where = str(document.place(["evaluate", "measures", place]))
+            where = document.place(["evaluate", "measures", place])
             raise ScenarioError(f"{one.name}: {error.what}", where=where, hint=error.hint) from error

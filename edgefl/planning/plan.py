@@ -28,7 +28,7 @@ from edgefl.core.plan import Plan
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LABELS, Scenario
 from edgefl.core.units import show_bytes, show_seconds, show_share
-from edgefl.core.user_code import returned, user_code
+from edgefl.core.user_code import returned
 from edgefl.core.yamls import RESOLVED
 from edgefl.data.federation import Federation
 from edgefl.planning.assumed import assumed_numbers, assumptions, of_cells
@@ -65,7 +65,6 @@ class Planned:
 
 
 @placed
-@user_code()
 def plan(draft: Draft, access: DataAccess) -> Planned:
     """Plans one run; nothing is trained. A ``UserError`` if the scenario, or a file it names, is wrong."""
     asked, document = draft.scenario, draft.document
@@ -92,7 +91,6 @@ class Ground(NamedTuple):
 
 
 @placed
-@user_code()
 def ground_of(draft: Draft, access: DataAccess) -> Ground:
     """The fleet and its devices, with all checks of a draft that come before anything is built.
 
@@ -105,7 +103,7 @@ def ground_of(draft: Draft, access: DataAccess) -> Ground:
     with mistakes.collected():
         fleet = fleet_of(draft, access.fleets)
         _check_draws(draft, fleet)
-        devices = devices_of(fleet, str(draft.document.place(["fleet"])))
+        devices = devices_of(fleet, draft.document.place(["fleet"]))
     with mistakes.collected():
         server = server_board(draft)
     mistakes.check()
@@ -113,14 +111,13 @@ def ground_of(draft: Draft, access: DataAccess) -> Ground:
     if fleet.carbon is not None:
         given = Carbon.model_validate(fleet.carbon, context=RESOLVED)
         categories = {name: device.category for name, device in devices.items()}
-        carbon = completed(given, fleet.links, categories, fleet.availability.params.get("start", 0.0))
+        carbon = completed(given, fleet.links, categories, getattr(fleet.availability, "start", 0.0))
         fleet = with_carbon(fleet, carbon)
         notes += carbon_notes(carbon)
     return Ground(fleet, devices, tuple(notes), server)
 
 
 @placed
-@user_code()
 def planned(
     draft: Draft,
     learning: Learning,
@@ -147,10 +144,10 @@ def planned(
         raise ScenarioError(
             f"the policy {server.policy.name!r} merges stale uploads, and {asked.method.name}'s exchange "
             f"{fresh[0]!r} cannot be stale",
-            where=str(document.place(["server", "policy"])),
+            where=document.place(["server", "policy"]),
             hint="choose a synchronous policy, such as sync",
         )
-    scenario = asked.with_learning(learning.spec)
+    scenario = asked.model_copy(update=dict(learning.spec))
     if isinstance(asked.fleet, Fleet):
         own = with_carbon(asked.fleet, carbon_of(asked.fleet, document, ["fleet"]))
         scenario = scenario.model_copy(update={"fleet": own})
@@ -289,7 +286,7 @@ def _check_draws(draft: Draft, fleet: Fleet) -> None:
         if not np.isfinite(drawn).all():
             raise ScenarioError(
                 f"draws of {key!r} can be infinite",
-                where=str(draft.document.place(["fleet", key])),
+                where=draft.document.place(["fleet", key]),
                 hint="choose a smaller spread or a lighter tail",
             )
 
@@ -301,11 +298,11 @@ def check_server(draft: Draft) -> None:
     if (server.participants or 0) > clients:
         what = f"{server.participants} participants per round, but only {clients} clients"
         hint, where = "lower server.participants or raise task.clients", ["server", "participants"]
-        mistakes.add(ScenarioError(what, where=str(draft.document.place(where)), hint=hint))
+        mistakes.add(ScenarioError(what, where=draft.document.place(where), hint=hint))
     if server.until.rounds is None and schedule.NEEDS_ROUNDS:
         what = f"the schedule {schedule.name!r} needs to know the number of rounds"
         hint = "add rounds to server.until; the first limit that is met ends the run"
-        mistakes.add(ScenarioError(what, where=str(draft.document.place(["server", "until"])), hint=hint))
+        mistakes.add(ScenarioError(what, where=draft.document.place(["server", "until"]), hint=hint))
     mistakes.check()
 
 
@@ -429,7 +426,7 @@ def check_size(plan: Plan) -> None:
 def server_board(draft: Draft) -> Board | None:
     """The server's device; None where its work is free. A ``UserError`` if its file is missing or wrong."""
     name = draft.scenario.server.device
-    return None if name is None else device(name, where=str(draft.document.place(["server", "device"])))
+    return None if name is None else device(name, where=draft.document.place(["server", "device"]))
 
 
 def server_work(draft: Draft, learning: Learning, board: Board | None) -> ServerWork | None:
@@ -438,7 +435,7 @@ def server_work(draft: Draft, learning: Learning, board: Board | None) -> Server
     Raises:
         UserError: a merge cannot be traced, or the device cannot do it or lacks a number that timing needs.
     """
-    name, place = draft.scenario.server.device, str(draft.document.place(["server", "device"]))
+    name, place = draft.scenario.server.device, draft.document.place(["server", "device"])
     if name is None or board is None:
         return None
     method, net, clients = learning.methods[0], learning.nets[0], draft.scenario.task.clients

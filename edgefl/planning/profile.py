@@ -121,7 +121,7 @@ class _Kinds:
     def __init__(self, draft: Draft, options: ProfileOptions, access: DataAccess) -> None:
         self.scenario, document = draft.scenario, draft.document
         learning = learn_from(self.scenario.learning, document, data_of(self.scenario, document, access))
-        self.fleet, where = fleet_of(draft), str(document.place(["fleet"]))
+        self.fleet, where = fleet_of(draft), document.place(["fleet"])
         self.devices = named(options.devices, "--device") or devices_of(self.fleet, where)
         self.samples, whence = _samples(learning.federation, self.scenario.task)
         self.learning = fitted(learning, document, self.fleet, [self.samples])

@@ -41,7 +41,7 @@ def raised(planned: Planned, settings: Sequence[Override]) -> Planned:
     _check_raised(before, until, document)
     with document.placing():
         if until.rounds != before.rounds:
-            _check_rounds(planned, until.rounds, str(document.place([*_UNTIL, "rounds"])))
+            _check_rounds(planned, until.rounds, document.place([*_UNTIL, "rounds"]))
         server = scenario.server.model_copy(update={"until": until})
         plan = replace(planned.plan, scenario=scenario.model_copy(update={"server": server}))
         check_whole(plan)
@@ -59,7 +59,7 @@ def _keys(setting: Override) -> list[str]:
     if keys[:2] != _UNTIL:
         raise UserError(
             f"{setting.key!r} cannot be changed when a run is resumed",
-            where=setting.where,
+            where=setting.value.place(),
             hint="server.until, engine and checkpoint.minutes can; for anything else run the scenario again",
         )
     return keys
@@ -78,7 +78,7 @@ def _check_raised(before: Until, until: Until, document: Document) -> None:
             shown = f"{old:.15g}{_UNITS.get(key, '')}"
             what = f"{name} can only be raised, and it is {shown}"
             hint = f"give more than {shown}, or null for no limit; for less run the scenario again"
-        mistakes.add(UserError(what, where=str(document.place([*_UNTIL, key])), hint=hint))
+        mistakes.add(UserError(what, where=document.place([*_UNTIL, key]), hint=hint))
     mistakes.check()
 
 

@@ -51,7 +51,7 @@ def learning_of(reader: Reader, access: DataAccess) -> Learning:
     if access.need == "pixels" and data.spec.content != resolved.get("data", ""):
         raise DataError(
             f"the images of {data.spec.name} have changed since the run",
-            where=spec.task.dataset.params.get("path", ""),
+            where=getattr(spec.task.dataset, "path", ""),
             hint="restore the files as they were, or run the scenario again",
         )
     return learn_from(spec, document, data)
@@ -110,7 +110,7 @@ def replanned(reader: Reader, overrides: Sequence[Override], name: str) -> Repla
             can = f"{', '.join(SETTABLE[:-1])} and {SETTABLE[-1]}"
             raise UserError(
                 f"a replay cannot change {override.key!r}: nothing is learned again",
-                where=override.where,
+                where=override.value.place(),
                 hint=f"it can change {can}; for others run the scenario",
             )
     resolved = reader.document.data

@@ -23,7 +23,7 @@ from edgefl.core.corners import Interval, known
 from edgefl.core.devices import Board
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.errors import UserError
-from edgefl.core.sourced import Costs, Sourced, changed, replaced, sourced
+from edgefl.core.sourced import Costs, Sourced, changed, sourced
 from edgefl.planning.describe import shown_number
 
 Records: TypeAlias = Mapping[str, Any]
@@ -262,7 +262,7 @@ class _Study:
             for place, number in enumerate(self._numbers)
             if number.owner == owner
         }
-        record = replaced(self._records[owner], fixed)
+        record = changed(self._records[owner], fixed.get)
         if not isinstance(record, Board):
             return record
         idle, active = record.power.idle, record.power.active

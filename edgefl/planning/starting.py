@@ -110,7 +110,7 @@ def start(kind: str, name: str, like: str | None = None) -> NewFile:
         path.parent.mkdir(exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}", where="NAME") from error
-    atomically(path, content.encode())
+    atomically({path: content.encode()})
     return NewFile(str(path), following.format(name))
 
 

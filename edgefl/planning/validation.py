@@ -34,7 +34,7 @@ from edgefl.core.devices.roofline import EfficiencyByClass
 from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
 from edgefl.core.notes import note
 from edgefl.core.price import Demand, above_idle_between, times
-from edgefl.core.sourced import replaced, sourced
+from edgefl.core.sourced import changed, sourced
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, text_of
 from edgefl.planning.benchmarks import (
@@ -171,7 +171,7 @@ def samples(source: BenchmarkSource, known_work: dict[str, Work]) -> Iterator[Sa
 
 def _traced(source: BenchmarkSource, place: int, row: BenchmarkRow) -> Work:
     file, make = source.benchmark, maker(row, source.document, place)
-    where = str(source.document.place(["rows", place]))
+    where = source.document.place(["rows", place])
     try:
         if file.measures in {FORWARD, INFERENCE}:
             return forward_pass(make, row.batch, row.image, fused=file.measures == INFERENCE)
@@ -259,8 +259,8 @@ class _Judge:
 
         def scaled(steps: Any) -> Predict:
             own = dict(zip(names, (values * np.exp(steps)).tolist(), strict=True))
-            changed = {key: present[key].model_copy(update={"value": value}) for key, value in own.items()}
-            return _predictor(self._name, replaced(self._board, changed))
+            moved = {key: present[key].model_copy(update={"value": value}) for key, value in own.items()}
+            return _predictor(self._name, changed(self._board, moved.get))
 
         def residuals(steps: Any) -> list[float]:
             predict = scaled(steps)
@@ -348,7 +348,7 @@ def maker(row: BenchmarkRow, document: Document, place: int) -> Make:
     Raises:
         UserError: the library has no such network, or its definition refuses the settings.
     """
-    where = str(document.place(["rows", place, "network"]))
+    where = document.place(["rows", place, "network"])
     settings = row.settings
     if row.library == "edgefl":
         module = catalogue.load("models", row.network, where=where)

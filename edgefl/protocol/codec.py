@@ -3,12 +3,12 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import getfile
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from edgefl.core.components import file_of
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
 from edgefl.core.user_code import raised_at, returned, traced
 from edgefl.protocol.codecs import Codec
@@ -69,7 +69,7 @@ class Channel:
     def _told(self, failure: type[E], what: str, hint: str, error: BaseException | None = None) -> E:
         """An error at the scenario's line and the codec's file, with the line in it that raised one."""
         place = None if error is None else raised_at(error)
-        where = f"{self.where}; {place or file_of(self.codec)}"
+        where = f"{self.where}; {place or getfile(type(self.codec))}"
         return traced(failure(f"the codec {self.codec.name!r} {what}", where=where, hint=hint), error)
 
     def _sizeless(self, why: str, error: BaseException | None = None) -> UserError:

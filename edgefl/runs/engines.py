@@ -14,7 +14,6 @@ from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.host import cores
 from edgefl.core.params import Component
-from edgefl.core.user_code import user_code
 from edgefl.core.yamls import RESOLVED, Document
 from edgefl.runs.auto import choose
 from edgefl.runs.context import Context
@@ -45,7 +44,6 @@ class EngineOptions:
 
 
 @placed
-@user_code()
 def engine_options(draft: Draft) -> EngineOptions:
     """The scenario's engine; for ``auto`` the null engine, where clients have no data.
 
@@ -59,7 +57,7 @@ def engine_options(draft: Draft) -> EngineOptions:
         return EngineOptions(_chosen(NULL))
     raise ScenarioError(
         f"with task.samples clients have no data, and the engine {options.params.name!r} trains",
-        where=str(draft.document.place(["task", "samples"])),
+        where=draft.document.place(["task", "samples"]),
         hint="use --engine null, for the clock alone, or remove task.samples",
     )
 
@@ -82,12 +80,9 @@ def checked_engine(component: Component) -> EngineOptions:
 
 def _pinned(name: str, auto: Component) -> EngineOptions:
     """A named engine, with the parameters that it shares with auto."""
-    module = catalogue.load("engines", name, where=PINNED)
-    given = auto.params
-    known = {
-        key: given[key] for key in auto.model_fields_set if key in given and key in module.Params.model_fields
-    }
-    return EngineOptions(_chosen({"name": name, **known}, PINNED), f"named by {PINNED}")
+    shared = auto.model_fields_set & set(catalogue.load("engines", name, where=PINNED).Params.model_fields)
+    known = {key: value for key, value in auto.model_dump(mode="json").items() if key in shared}
+    return EngineOptions(_chosen({**known, "name": name}, PINNED), f"named by {PINNED}")
 
 
 @dataclass(frozen=True)

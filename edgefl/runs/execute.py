@@ -170,7 +170,7 @@ def _reason(folder: Path, error: EdgeflError) -> str:
     if not error.trace:
         return reason
     with suppress(RunError):
-        atomically(folder / TRACEBACK, error.trace.encode(errors="replace"))
+        atomically({folder / TRACEBACK: error.trace.encode(errors="replace")})
         reason += f"\n  trace: {TRACEBACK} in the run's directory"
     return reason
 
@@ -248,4 +248,4 @@ def _write_host(folder: Path, facts: Mapping[str, Any]) -> None:
     }
     # A full disk, or somebody's folder of that name: the run is as good without.
     with suppress(RunError):
-        atomically(folder / "host.json", json.dumps(facts, indent=2).encode())
+        atomically({folder / "host.json": json.dumps(facts, indent=2).encode()})

@@ -141,9 +141,8 @@ def each_fleet(fleets: Sequence[Override], given: Sequence[Override]) -> Sequenc
     """
     again = next((one for one in given if one.keys == ["fleet"]), None)
     if fleets and again is not None:
-        raise UserError(
-            "another fleet is given already", where=again.where, hint="name all fleets in the same way"
-        )
+        hint = "name all fleets in the same way"
+        raise UserError("another fleet is given already", where=again.value.place(), hint=hint)
     return list(fleets) or [None]
 
 

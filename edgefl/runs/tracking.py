@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from edgefl.core.components import component
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, quoted
 from edgefl.core.notes import LOG
+from edgefl.core.overrides import put
 from edgefl.core.user_code import explained, returned, user_code
 from edgefl.core.yamls import Document
 from edgefl.trackers import Callbacks
@@ -54,7 +55,7 @@ def trackers_of(trackers: Trackers) -> list[tuple[str, Callbacks]]:
 
 
 def _built(tracker: Document) -> tuple[str, Callbacks]:
-    asked = Document(tracker.file, {}).put(["tracker"], {"tracker": tracker.data}, tracker)
+    asked = put(Document(tracker.file, {}), ["tracker"], tracker)
     params = component("trackers", tracker.data, asked, ["tracker"])
     name = params.name
     try:

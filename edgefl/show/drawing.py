@@ -171,7 +171,7 @@ def write_figure(charts: Sequence[Chart], path: Path) -> tuple[PaperFigure, list
         made = figure(*charts)
         content = io.BytesIO()
         made.savefig(content, format=path.suffix.lower()[1:])
-    atomically(path, content.getvalue())
+    atomically({path: content.getvalue()})
     return made, list(dict.fromkeys(str(one.message).strip() for one in caught))
 
 

@@ -157,7 +157,7 @@ def by_number(path: Path) -> list[tuple[int, str]]:
 def write_group(folder: Path, name: str, runs: Sequence[str]) -> None:
     """Writes the list of a group's runs, by the names of their directories; raises ``RunError``."""
     data = {"name": name, "runs": list(runs)}
-    atomically(folder / GROUP, json.dumps({**data, "sha256": _digest(data)}, indent=2).encode())
+    atomically({folder / GROUP: json.dumps({**data, "sha256": _digest(data)}, indent=2).encode()})
     with suppress(OSError):
         on_disk(folder)
 

@@ -212,7 +212,7 @@ class Store:
         self._db.execute("DELETE FROM plan")
         self._db.execute("INSERT INTO plan VALUES (?)", (content,))
         if self.folder != IN_MEMORY:
-            atomically(self.folder / PLAN, dump(json.loads(content)).encode())
+            atomically({self.folder / PLAN: dump(json.loads(content)).encode()})
 
     def rewind(self, to: Checkpoint | None, jobs: Iterable[int] = (), turn: int = 0) -> None:
         """Goes back to a checkpoint, or with None to the start; the run's status becomes "running".
@@ -315,7 +315,7 @@ class Store:
                 others = [self.folder / name for name in (DATABASE, PLAN, HOST)]
                 sums = filed(self._db) | {path.name: sha256_of(path) for path in others if path.is_file()}
                 lines = [f"{sums[name]}  {name}\n" for name in sorted(sums)]
-                atomically(self.folder / STAMP, "".join(lines).encode())
+                atomically({self.folder / STAMP: "".join(lines).encode()})
 
     def close(self, status: str, **facts: Any) -> None:
         """Ends the run: "done", "failed" or "interrupted", with facts such as the reason.

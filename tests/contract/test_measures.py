@@ -271,9 +271,3 @@ def test_linear_cka_to_a_reference(tmp_path):
         with pytest.raises(UserError) as caught:
             edgefl.run(small(asked, model=model), out=tmp_path / "other")
         assert "is not a version of this model" in caught.value.what
-
-
-def test_nothing_is_no_measure():
-    with pytest.raises(UserError, match="a measure is a name") as caught:
-        edgefl.check("quickstart", overrides=["evaluate.measures=[null]"])
-    assert "evaluate.measures" in caught.value.where

@@ -69,7 +69,7 @@ def _link(text):
 
 def _profile(text):
     read = Document.parse(text, "profile.yaml")
-    document = inheriting.inherited("profiles", read, read.file)
+    document = inheriting.inherited("profiles", read)
     validate(Fleet, document.data, document)
 
 

@@ -9,7 +9,7 @@ from plans import cost, device, link, sourced
 from random_work import works
 
 from edgefl.core.corners import corners
-from edgefl.core.sourced import Costs, replaced
+from edgefl.core.sourced import Costs, changed
 from edgefl.core.sourced import sourced as numbers_of
 from edgefl.core.yamls import RESOLVED
 from edgefl.planning.repricing import Pricer
@@ -63,7 +63,7 @@ def uncertain(draw, record):
         for point, value in zip(points, cheaper, strict=True):
             inside = _clipped(value, low, high)
             point[name] = number.model_copy(update={"value": inside})
-    return [replaced(record, numbers) for numbers in (wide, *points)]
+    return [changed(record, numbers.get) for numbers in (wide, *points)]
 
 
 BELOW, ABOVE = st.floats(0.05, 1), st.floats(1, 20)
@@ -111,7 +111,7 @@ def test_a_price_lies_between_its_bounds(kind, data, work, down, up):
         for name, number in numbers_of(BOARDS[kind])
         if number.costs() is not None and data.draw(st.booleans())
     }
-    board = replaced(BOARDS[kind], numbers)
+    board = changed(BOARDS[kind], numbers.get)
     price = priced(Pricer("board", board), cost(work, down, up), NET)
     for figure in (lambda one: one.compute_s, lambda one: one.energy.joules):
         low, high = price.between(figure)

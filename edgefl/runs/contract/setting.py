@@ -77,9 +77,13 @@ class Setting:
         for one in given:
             if one.key in {"method", "method.name"}:
                 what = "--method says which method is checked; --set sets its parameters"
-                raise ScenarioError(what, where=one.where, hint="for example --set method.base=fedavg")
+                raise ScenarioError(
+                    what, where=one.value.place(), hint="for example --set method.base=fedavg"
+                )
             if within(one.key, "sweep"):
-                raise ScenarioError("one method is checked at a time, without a sweep", where=one.where)
+                raise ScenarioError(
+                    "one method is checked at a time, without a sweep", where=one.value.place()
+                )
         return cls(method, given)
 
     def of_other(self, method: Mapping[str, Any]) -> "Setting":

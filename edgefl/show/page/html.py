@@ -160,5 +160,5 @@ def write_page(path: Path, page: Page) -> int:
         RunError: it cannot be written; a page that is there is unchanged.
     """
     content = html(page).encode("utf-8")
-    atomically(path, content)
+    atomically({path: content})
     return len(content)

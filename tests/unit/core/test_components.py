@@ -70,6 +70,21 @@ engine: Loop
 """
 
 
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("method=null", "method"),
+        ("model=[mlp, null]", "model.1"),
+        ("server.policy=null", "server.policy"),
+        ("local.optimizer=null", "local.optimizer"),
+        ("evaluate.measures=[null]", "evaluate.measures.0"),
+    ],
+)
+def test_nothing_is_no_component(override, key):
+    with pytest.raises(UserError, match=f"^{key} should be a name, or a mapping .*; got null"):
+        load(Document.parse(GOOD, "s.yaml"), [override])
+
+
 def test_a_name_has_one_spelling():
     """That of its file, whatever the case, hyphens and underscores, so that it is the same run."""
     (draft,) = load(Document.parse(GOOD, "s.yaml"))

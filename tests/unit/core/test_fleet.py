@@ -96,9 +96,7 @@ def test_like_fills_in_what_is_not_said(own):
         own(f"profiles/{name}.yaml", text)
 
     def fleet_like(name):
-        return inheriting.inherited(
-            "profiles", Document.of({"like": name, "title": "own"}, "here"), "here"
-        ).data
+        return inheriting.inherited("profiles", Document.of({"like": name, "title": "own"}, "here")).data
 
     assert fleet_like("near") == {"title": "own", "notes": "near", "members": []}
     with pytest.raises(UserError, match="in a cycle: one -> two -> one"):

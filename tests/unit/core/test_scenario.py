@@ -49,7 +49,7 @@ def test_defaults():
     [
         # A component keeps its parameters unless it becomes another one, or is given as a whole.
         ("method.mu=0.5", "method.mu", 0.5),
-        ("method.name=local", "method.params", {}),
+        ("method.name=local", "method.name", "local"),
         ("method.name=fedprox", "method.mu", 0.1),
         ("method=fedprox", "method.mu", 0.01),
         ("model.hidden=[8, 8]", "model.hidden", (8, 8)),

@@ -220,6 +220,6 @@ def test_values_from_elsewhere_are_placed_there():
     document = Document.parse("age: 3\nshape: {name: round}\n", "tree.yaml")
     override = Override.parse("shape={name: [square]}")
     moved = put(document, override.keys, override.value)
-    assert str(moved.place(["shape"])) == "--set shape={name: [square]}"
-    assert str(moved.place(["shape", "name"])) == "--set shape={name: [square]}, key 'shape.name'"
-    assert str(moved.place(["age"])) == "tree.yaml:1, key 'age'"
+    assert moved.place(["shape"]) == "--set shape={name: [square]}"
+    assert moved.place(["shape", "name"]) == "--set shape={name: [square]}, key 'shape.name'"
+    assert moved.place(["age"]) == "tree.yaml:1, key 'age'"

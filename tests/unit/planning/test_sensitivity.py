@@ -9,7 +9,7 @@ from plans import board, link, sourced
 from edgefl.core import catalogue
 from edgefl.core.devices.roofline import Roofline
 from edgefl.core.link import Link
-from edgefl.core.sourced import replaced
+from edgefl.core.sourced import changed
 from edgefl.core.yamls import RESOLVED
 from edgefl.planning import fleets
 from edgefl.planning.sensitivity import Side, study, swept
@@ -104,8 +104,8 @@ def test_every_number_that_is_swept_stays_valid(kind):
             if one.name.startswith("power."):
                 continue
             for share in (-1.0, 1.0):
-                changed = replaced(record, {one.name: one.fixed(share)})
-                type(record).model_validate(changed.model_dump(mode="json"), context=RESOLVED)
+                moved = changed(record, {one.name: one.fixed(share)}.get)
+                type(record).model_validate(moved.model_dump(mode="json"), context=RESOLVED)
 
 
 def test_runs_and_profiles_are_studied(capsys, tmp_path):

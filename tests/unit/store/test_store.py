@@ -118,14 +118,14 @@ def test_a_failing_tree_leaves_the_old_file(tmp_path, monkeypatch, error):
 
 def test_bytes_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "plan.yaml"
-    atomically(path, b"old")
+    atomically({path: b"old"})
 
     def fail(_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files_module.os, "fsync", fail)
     with pytest.raises(RunError, match=r"cannot write plan\.yaml"):
-        atomically(path, b"new")
+        atomically({path: b"new"})
     assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"old", [path])
 
 
