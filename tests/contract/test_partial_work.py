@@ -148,7 +148,7 @@ def test_a_run_trains_the_steps_that_its_jobs_say(tmp_path, monkeypatch):
     rows = run.table("jobs")
     assert trained == {row["job"]: row["steps"] for row in rows if row["ending"] == "merged"}
     context = context_of()
-    whole = context.planned.plan.price("train")
+    whole = context.planned.plan.price("train").demand
     kinds = context.planned.plan.clients.kind
     short = [row for row in rows if row["steps"] < whole.steps[kinds[row["client"]]]]
     assert 0 < len(short) < len(rows)
