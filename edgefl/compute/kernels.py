@@ -164,11 +164,7 @@ def tensors(values: Any) -> list[Tensor]:
 
 
 def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    """The kernels of one operator call; its name is without overload, such as "addmm".
-
-    Raises:
-        UnknownOperatorError: no table holds the operator.
-    """
+    """The kernels of one operator call; its name is without overload, such as "addmm"."""
     if name in FREE:
         return []
     product = PRODUCTS.get(name)
@@ -185,13 +181,11 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
     if name.rstrip("_") in RANDOM:
         raise UnknownOperatorError(
             f"the operator aten.{name} draws random numbers outside of a module's training pass",
-            where="the model or the method",
             hint="leave it out: a client's work must give the same result in every engine; give a model that "
             "draws, as by dropout, as {name: module, path: my.py}; to augment data, set task.augment",
         )
     raise UnknownOperatorError(
         f"the cost of the operator aten.{name} is unknown",
-        where="the model or the method",
         hint="use another operator, or add this one to a table in edgefl/compute/kernels.py",
     )
 
@@ -248,14 +242,14 @@ def _composed(name: str, arguments: Sequence[Any], result: Any, roles: Roles) ->
     return [kernel for kernel in kernels if kernel.bytes]
 
 
-def _matrices(op: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
+def _matrices(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     """A product of two matrices, or of batches of them; a bias, if any, comes before them."""
     operands = tensors(list(arguments))
     first, second = operands[-2:]
     (*batch, m, k), n = first.shape, second.shape[-1]
     moved = sum(map(size_bytes, [*operands, result]))
     role = roles.of_product((first, second), result)
-    return [Kernel.multiplying(op, Product(m, n, k, prod(batch)), moved, *role)]
+    return [Kernel.multiplying(name.rstrip("_"), Product(m, n, k, prod(batch)), moved, *role)]
 
 
 def _factored(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
@@ -297,10 +291,8 @@ def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -
     kernels = []
     if wants_input:
         n, k = (outer, inner) if transposed else (channels, outer * prod(weight.shape[2:]))
-        sides, phases = (
-            (places(x.shape), n, k),
-            0 if transposed else _phases(weight, arguments[4], arguments[6]),
-        )
+        phases = 0 if transposed else _phases(weight, arguments[4], arguments[6])
+        sides = places(x.shape), n, k
         kernels.append(Kernel("convolution", kind, GRAD_INPUT, part, *sides, groups, flops, moved, phases))
     if wants_weight:
         product = Product(outer, inner, positions, groups, kind)
@@ -343,11 +335,7 @@ FACTORED = {
     "cholesky_solve": (0, 0, 6),
 }
 PRODUCTS: dict[str, Callable[[Sequence[Any], Any, Roles], list[Kernel]]] = {
-    "mm": partial(_matrices, "mm"),
-    "bmm": partial(_matrices, "bmm"),
-    "addmm": partial(_matrices, "addmm"),
-    "addmm_": partial(_matrices, "addmm"),
-    "baddbmm_": partial(_matrices, "baddbmm"),
+    **{name: partial(_matrices, name) for name in ("mm", "bmm", "addmm", "addmm_", "baddbmm_")},
     **{name: partial(_factored, name) for name in FACTORED},
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,

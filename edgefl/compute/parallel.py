@@ -71,16 +71,12 @@ def unit(trees: Trees, setup: Any, order: Order) -> Any:
 
 @lru_cache(maxsize=1)
 def _prepared(trees: Trees, setup: Any) -> tuple[Callable[..., Group], Trainer]:
-    build, settings, federation, trainer = trees.get(setup)
-    return build(settings, federation).group, trainer
+    build, federation, trainer = trees.get(setup)
+    return build(federation).group, trainer
 
 
 class Parallel(Engine):
-    """An engine with workers, and ``most`` units on their way to them.
-
-    Attributes:
-        lost: the class of the errors of what does not come back.
-    """
+    """Has workers, and ``most`` units on their way to them; ``lost`` is the error of one that was lost."""
 
     lost: ClassVar[type[Exception]]
 
