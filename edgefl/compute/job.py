@@ -59,13 +59,7 @@ def all_finite(*trees: Tree | None) -> bool:
 
 
 class Size(NamedTuple):
-    """How large a job is, and which jobs it can be stacked with.
-
-    Attributes:
-        kind: jobs of equal kinds have one fold and one learning rate.
-        steps: optimizer steps over all phases.
-        peak_bytes: the memory that its training needs, by the traced cost.
-    """
+    """How large a job is; jobs of one ``kind`` have one fold and one learning rate, and can be stacked."""
 
     kind: Hashable
     steps: int

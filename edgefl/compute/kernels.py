@@ -167,9 +167,8 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
     """The kernels of one operator call; its name is without overload, such as "addmm"."""
     if name in FREE:
         return []
-    product = PRODUCTS.get(name)
-    if product is not None:
-        return product(arguments, result, roles)
+    if name in PRODUCTS:
+        return PRODUCTS[name](arguments, result, roles)
     if name in COMPOSED:
         return _composed(name, arguments, result, roles)
     if _place_of(name) in MOVES:

@@ -60,11 +60,7 @@ _RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "
 def measure(build: Callable[[], ClientWork], limit: int) -> MeasuredExchange:
     """Does one client's exchange in fresh processes, with at most ``limit`` steps in each phase.
 
-    Args:
-        build: makes the work there; can be pickled.
-
-    Raises:
-        EdgeflError: ``build`` raised it, or a process failed.
+    ``build`` makes the work there, and can be pickled; what it raises is raised.
     """
     added_bytes = fresh.call(_memory, build, limit, variables=_RETURN_MEMORY)
     steps, cpu_s = fresh.call(_time, build, limit)
@@ -92,7 +88,9 @@ def _time(build: Callable[[], ClientWork], limit: int) -> tuple[int, float]:
 
 def _exchange(given: ClientWork) -> Callable[[int], Outcome]:
     """Does the exchange, in each phase so many steps at most, whenever it is called."""
-    _load_libraries()
+    # What torch loads on first use does not count as the work's memory.
+    torch.nn.Conv2d(2, 2, 3)(torch.ones(2, 2, 8, 8)).sum().backward()
+    (torch.ones(4, 4) @ torch.ones(4, 4)).sum().item()
     generator, exchange = torch.Generator().manual_seed(0), given.exchange
     server, own = given.method.server(given.net.init(0)), given.method.client(given.net.init(0))
 
@@ -123,9 +121,3 @@ def _exchange(given: ClientWork) -> Callable[[int], Outcome]:
         return work(Task(job, fold, {}, None, ctx, lambda phase: batches(sizes[phase.name], phase)))
 
     return done
-
-
-def _load_libraries() -> None:
-    """Loads what torch loads on first use, so that it does not count as the work's memory."""
-    torch.nn.Conv2d(2, 2, 3)(torch.ones(2, 2, 8, 8)).sum().backward()
-    (torch.ones(4, 4) @ torch.ones(4, 4)).sum().item()

@@ -66,9 +66,6 @@ def trace(
         steps: for each kind of client and each phase, how many steps of each batch size it takes.
         wire: to the client and to the server.
         batches: the kernels that make a phase's batches of some sizes; None leaves them out.
-
-    Raises:
-        UnknownOperatorError: an operator has no cost yet.
     """
     with meta_device():
         job = _job(method, exchange, net)
@@ -297,11 +294,7 @@ def _by_size(
 
 
 def merge_trace(method: Method, exchange: Exchange, net: Net, clients: int) -> MergeTrace:
-    """The work of an exchange's merge; its arguments are those of ``one_merge``.
-
-    Raises:
-        UserError: an operator has no cost yet, or the work grows faster than with the uploads' square.
-    """
+    """The work of an exchange's merge; a ``UserError`` if it grows faster than with its uploads' square."""
     found = {uploads: one_merge(method, exchange, net, clients, uploads) for uploads in COUNTS}
     peaks = [peak for _, peak in found.values()]
     # One upload alone may take another way, such as no sum.
@@ -340,8 +333,7 @@ def one_merge(
                 Arrival(one, exchange.down(server, client), Ctx(client, 0, 0.1, 1, 1, counts), 0, 1.0)
                 for client, one in zip(cycle(range(clients)), sent, strict=False)
             ]
-            merged = exchange.merge(server, arrivals)
-        del merged
+            exchange.merge(server, arrivals)
         return tracer.kernels, sum(tracer.peak().values())
 
     try:

@@ -65,7 +65,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         self.layers: list[str] = []
         self.kinds: dict[str, str] = {}
         # (layer, number of the first autograd node of its call), innermost last
-        self._calls: list[tuple[str, int]] = []
+        self._calls = [(OUTSIDE, 0)]
         self._nodes: dict[int, str] = {}
         self._lives: list[_Life] = []
         self._alive: dict[int, _Life] = {}
@@ -93,9 +93,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         layer = layer_of(module)
         if layer:
             self.kinds.setdefault(layer, type(module).__name__)
-        else:
-            layer = self._calls[-1][0] if self._calls else OUTSIDE
-        self._calls.append((layer, _next_node()))
+        self._calls.append((layer or self._calls[-1][0], _next_node()))
 
     def _left(self, *_: Any) -> None:
         layer, first = self._calls.pop()
@@ -106,7 +104,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         node: Any = torch._C._current_autograd_node()  # noqa: SLF001 - there is no public way
         if node is not None:
             return self._nodes.get(node._sequence_nr(), OUTSIDE)  # noqa: SLF001 - as above
-        return self._calls[-1][0] if self._calls else OUTSIDE
+        return self._calls[-1][0]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self._nonzero and func is torch.ops.aten.nonzero.default and args[0].is_meta:
@@ -116,20 +114,17 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         self._turn()
         arguments = [*args, *(kwargs or {}).values()]
         name = func.overloadpacket.__name__
-        kernels, layer = self._marked(kernels_of(name, arguments, result, self._roles)), self._layer()
+        kernels, layer = kernels_of(name, arguments, result, self._roles), self._layer()
+        backward = torch._C._current_graph_task_id()  # noqa: SLF001 - there is no public way
+        if kernels and backward >= 0 and backward not in self._passes:
+            # The first kernel of a backward pass says so.
+            self._passes.add(backward)
+            kernels[0] = kernels[0]._replace(backward=1)
         self.kernels += kernels
         self.layers += [layer] * len(kernels)
         for tensor in tensors(result):
             self.watch(tensor, "", layer)
         return result
-
-    def _marked(self, kernels: list[Kernel]) -> list[Kernel]:
-        """One operator's kernels; the first of a backward pass says so."""
-        number = torch._C._current_graph_task_id()  # noqa: SLF001 - there is no public way
-        if number < 0 or number in self._passes or not kernels:
-            return kernels
-        self._passes.add(number)
-        return [kernels[0]._replace(backward=1), *kernels[1:]]
 
     def _turn(self) -> None:
         """Forward until autograd runs, grad-input while it runs, update from then to the next step."""
