@@ -13,9 +13,7 @@ from edgefl.compute.threads import one_thread
 from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.user_code import returned
 from edgefl.protocol import Predictor, Tree, leaves
-
-# Images at a time, which bounds the memory of activations.
-CHUNK = 512
+from edgefl.protocol.observation import CHUNK
 
 
 @dataclass(frozen=True)

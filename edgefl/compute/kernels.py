@@ -24,7 +24,6 @@ from edgefl.core.cost import (
     Kernel,
     Product,
     convolution,
-    convolution_kind,
     places,
 )
 from edgefl.core.errors import UserError
@@ -280,27 +279,24 @@ def _convolution(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Ke
 def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:  # noqa: ARG001 - the signature of all products
     grad, x, weight = arguments[:3]
     transposed, groups, (wants_input, wants_weight, wants_bias) = arguments[7], *arguments[9:11]
-    kind = convolution_kind(x.shape, groups)
+    forward = convolution(x.shape, weight.shape, grad.shape, groups, transposed=transposed)
     outer, channels, inner = weight.shape[0] // groups, weight.shape[1], prod(weight.shape[1:])
-    # Every place pairs each weight with one value, as in the forward pass; a strided convolution's input
-    # gradient too, by phase decomposition.
-    positions = places(x.shape if transposed else grad.shape)
-    flops = 2 * positions * weight.numel()
     moved, part = sum(map(size_bytes, (grad, x, weight))), roles.part([weight])
     kernels = []
     if wants_input:
         n, k = (outer, inner) if transposed else (channels, outer * prod(weight.shape[2:]))
         phases = 0 if transposed else _phases(weight, arguments[4], arguments[6])
-        sides = places(x.shape), n, k
-        kernels.append(Kernel("convolution", kind, GRAD_INPUT, part, *sides, groups, flops, moved, phases))
+        sides = places(x.shape), n, k, groups
+        # The forward pass's operations, also of a strided convolution, by phase decomposition.
+        work = *sides, forward.flops, moved, phases
+        kernels.append(Kernel("convolution", forward.kind, GRAD_INPUT, part, *work))
     if wants_weight:
-        product = Product(outer, inner, positions, groups, kind)
+        product = Product(outer, inner, forward.m, groups, forward.kind)
         kernels.append(Kernel.multiplying("convolution", product, moved, GRAD_WEIGHT, part))
     kernels = [kernel._replace(filtering=_filtering(arguments[2:10])) for kernel in kernels]
     if wants_bias:
-        kernels.append(
-            Kernel.moving("sum", size_bytes(grad) + grad.shape[1] * grad.element_size(), GRAD_INPUT)
-        )
+        written = grad.shape[1] * grad.element_size()
+        kernels.append(Kernel.moving("sum", size_bytes(grad) + written, GRAD_INPUT))
     return kernels
 
 

@@ -143,7 +143,6 @@ def _run(job: _Job, sizes: Sequence[int]) -> _Whole:
         start = tracer.kernels
         carry = job.fold.started(received, own, job.ctx)
         del received, own
-        tracer.label(carry)
         steps: list[list[Kernel]] = []
         for phase, size in zip(job.fold.phases, sizes, strict=True):
             steps.append(tracer.begin_step(carry) if size else [])
@@ -153,7 +152,6 @@ def _run(job: _Job, sizes: Sequence[int]) -> _Whole:
                 tracer.watch(batch.y, INPUT)
                 carry = _stepped(phase, carry, batch)
                 del batch
-                tracer.label(carry)
         finish = tracer.begin_step(carry)
         upload = job.fold.finished(carry, job.ctx, None)[0]
     return _Whole(start, steps, finish, upload, tracer)

@@ -29,6 +29,7 @@ from edgefl.compute.parallel import Order, Parallel, unit
 from edgefl.compute.trees import read, sweep, write
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
+from edgefl.core.fresh import died
 from edgefl.core.host import cores
 from edgefl.data.federation import Federation
 
@@ -46,7 +47,7 @@ class Objects(NamedTuple):
             # In a tuple, a reference is passed on to a task as it is.
             return (ray.put(stream.getvalue()),)
         except RayError as error:
-            raise RunError(f"Ray's object store is full: {_said(error)}") from error
+            raise RunError(f"Ray's object store is full: {died(error)}") from error
 
     def get(self, ref: Any) -> Any:
         """The tree in memory of its own: the store's is not to be written to, even by mistake."""
@@ -131,9 +132,9 @@ class Cluster(Parallel):
         except Exception as error:
             self.close()
             if address is None:
-                raise RunError(f"cannot start Ray: {_said(error)}", where="engine ray") from error
+                raise RunError(f"cannot start Ray: {died(error)}", where="engine ray") from error
             raise UserError(
-                f"cannot join the Ray cluster {address}: {_said(error)}", where="engine.address", hint=_HOW
+                f"cannot join the Ray cluster {address}: {died(error)}", where="engine.address", hint=_HOW
             ) from error
         finally:
             if threading.current_thread() is threading.main_thread():
@@ -163,9 +164,3 @@ def check_address(address: str | None) -> None:
         raise UserError(
             f"no Ray cluster answers at {where}: {error}", where="engine.address", hint=_HOW
         ) from error
-
-
-def _said(error: Exception) -> str:
-    """The last line of an error of Ray's, without its advice."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    return lines[-1].partition(" Some common causes")[0]

@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import torch
 from loky import process_executor
 from loky.backend import resource_tracker
 from loky.process_executor import ProcessPoolExecutor
@@ -218,7 +217,6 @@ def _apart() -> Iterator[None]:
 
 
 def _begin(driver: int) -> None:
-    torch.set_num_threads(1)
     keep_freed_memory()
     # A worker's memory grows with its largest unit: that is no leak, for which loky would replace it.
     process_executor._MAX_MEMORY_LEAK_SIZE = math.inf  # noqa: SLF001

@@ -26,7 +26,6 @@ COPIES = "kept copies"
 INPUT = "input"
 ACTIVATIONS = "activations"
 TRANSIENT = "transient"
-MEMORY_PARTS = (PARAMETERS, GRADIENTS, OPTIMIZER, COPIES, INPUT, ACTIVATIONS, TRANSIENT)
 
 # The layer of what no module of a net does.
 OUTSIDE = "outside the layers"
@@ -157,6 +156,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
 
         Time advances, so that storages that are gone do not overlap with those of this step.
         """
+        self.label(carry)
         self._now += 1
         frozen, weights = dict[int, str](), dict[int, str]()
         shapes = dict[tuple[int, ...], str]()
@@ -189,7 +189,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         moments = sorted(changes)
         alive = list(accumulate(map(changes.__getitem__, moments)))
         worst = moments[alive.index(max(alive))] if alive else 0
-        held = dict.fromkeys(MEMORY_PARTS, 0)
+        held = dict.fromkeys((PARAMETERS, GRADIENTS, OPTIMIZER, COPIES, INPUT, ACTIVATIONS, TRANSIENT), 0)
         for life in self._lives:
             if life.born <= worst <= life.died:
                 held[self._part(life)] += life.size
