@@ -187,7 +187,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
             # Alive until its last operator has ended: operands and results of an operator coexist.
             changes[life.died + 1] -= life.size
         moments = sorted(changes)
-        alive = list(accumulate(map(changes.__getitem__, moments)))
+        alive = list(accumulate(changes[moment] for moment in moments))
         worst = moments[alive.index(max(alive))] if alive else 0
         held = dict.fromkeys((PARAMETERS, GRADIENTS, OPTIMIZER, COPIES, INPUT, ACTIVATIONS, TRANSIENT), 0)
         for life in self._lives:
