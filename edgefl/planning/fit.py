@@ -124,7 +124,6 @@ class _Needs:
     """
 
     def __init__(self, method: Method, net: Net) -> None:
-
         def costs(size: int) -> list[Cost]:
             every = ((one, [{size: 1}] * len(one.work.phases)) for one in method.exchanges)
             return [meta.trace(method, one, net, [steps]).cost(steps) for one, steps in every]

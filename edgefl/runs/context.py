@@ -14,7 +14,7 @@ from edgefl.core.user_code import returned
 from edgefl.planning.plan import Planned
 from edgefl.protocol import Predictor, Tree, parts_of, tree_map
 from edgefl.runs.states import States
-from edgefl.runs.task_builder import Facts, TaskBuilder, rebuilt
+from edgefl.runs.task_builder import TaskBuilder, rebuilt
 
 _INITIAL = -1
 _STATE = "a client state (a dict) or None"
@@ -179,10 +179,10 @@ class Context:
         return outcome._replace(state={**(outcome.state or {}), **kept})
 
     def setup(self, trainer: Trainer) -> Setup:
-        learning, facts = self.planned.learning, Facts.of(self.planned.plan)
+        learning = self.planned.learning
+        build = partial(rebuilt, learning.spec.resolved(), self.builder.facts)
         # The dataset's own files may be on another machine.
-        data = learning.federation.for_training()
-        return Setup(partial(rebuilt, learning.spec.resolved(), facts), data, trainer)
+        return Setup(build, learning.federation.for_training(), trainer)
 
     def personal_model(self, server: Tree, client: int) -> Predictor:
         method = self.builder.learning.methods[self.builder.model(client)]
