@@ -191,10 +191,10 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
 def _moving(name: str, arguments: Sequence[Any], result: Any, stage: str) -> list[Kernel]:
     """One kernel that reads operands and writes results; of what it indexes, what indices tell."""
     if name in MOVES:
-        operands = {storage_key(one): size_bytes(one) for one in tensors(list(arguments[name in UNREAD :]))}
+        operands = {storage_key(one): size_bytes(one) for one in tensors(arguments[name in UNREAD :])}
         moved = sum(operands.values()) + sum(map(size_bytes, tensors(result)))
     else:
-        given = tensors(list(arguments[1:]))
+        given = tensors(arguments[1:])
         numbers = result.numel() if name in GATHERS else max(one.numel() for one in given)
         touched = (1 if name in SCATTERS else 2) * numbers * result.element_size()
         moved = touched + sum(map(size_bytes, given)) if numbers else 0
@@ -225,7 +225,7 @@ def _each(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> lis
 
 def _composed(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     """The kernels of an operator that calls others one after another; see ``COMPOSED``."""
-    steps, given = COMPOSED[name].split(), list(map(size_bytes, tensors(list(arguments))))
+    steps, given = COMPOSED[name].split(), list(map(size_bytes, tensors(arguments)))
     if name == "mse_loss":
         # By default their mean; 0 is each loss, 2 their sum.
         steps = steps[: {0: 1, 2: 2}.get(next(iter(arguments[2:]), 1))]
@@ -242,7 +242,7 @@ def _composed(name: str, arguments: Sequence[Any], result: Any, roles: Roles) ->
 
 def _matrices(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     """A product of two matrices, or of batches of them; a bias, if any, comes before them."""
-    operands = tensors(list(arguments))
+    operands = tensors(arguments)
     first, second = operands[-2:]
     (*batch, m, k), n = first.shape, second.shape[-1]
     moved = sum(map(size_bytes, [*operands, result]))
@@ -256,7 +256,7 @@ def _factored(name: str, arguments: Sequence[Any], result: Any, roles: Roles) ->
     Counted as a product of n x k and k x n, k being rounded up.
     """
     # Its factor comes second.
-    matrix, *sides = tensors(list(arguments))[:: -1 if name == "cholesky_solve" else 1]
+    matrix, *sides = tensors(arguments)[:: -1 if name == "cholesky_solve" else 1]
     *batch, m, n = matrix.shape
     # A vector is one right side, and sides on the left are rows.
     rights = tensors(result)[0].numel() // (prod(batch) * n) if sides and matrix.numel() else 0
