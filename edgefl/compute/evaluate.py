@@ -6,30 +6,25 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
 from edgefl.compute.threads import one_thread
+from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.user_code import returned
 from edgefl.protocol import Predictor, Tree, leaves
-
-Ints = NDArray[np.int64]
-
-# Images at a time, which bounds the memory of activations.
-CHUNK = 512
+from edgefl.protocol.observation import CHUNK
 
 
 @dataclass(frozen=True)
 class Scores:
     """Of each sample, whether the largest logit is the label's, and the cross-entropy at temperature 1."""
 
-    correct: NDArray[np.bool_]
-    loss: NDArray[np.float64]
+    correct: Bools
+    loss: Floats
 
     @property
     def accuracy(self) -> float:
-        """The share of correct samples."""
         return float(self.correct.mean())
 
 
@@ -49,16 +44,11 @@ def score(predictor: Predictor, images: Callable[[Ints], Tensor], labels: Tensor
 
 @dataclass(frozen=True)
 class Personal:
-    """Clients' results on their own test sets.
-
-    Attributes:
-        samples: each one's test samples.
-        untrained: how many of them never trained and were scored with their initial state.
-    """
+    """Clients' results on test sets of their own; ``untrained`` were scored with their initial state."""
 
     clients: tuple[int, ...]
-    accuracy: NDArray[np.float64]
-    loss: NDArray[np.float64]
+    accuracy: Floats
+    loss: Floats
     samples: Ints
     untrained: int
 
@@ -77,11 +67,7 @@ def personal(
     A model with a tensor of its client's own is scored at once and dropped, so that only one of them is in
     memory; clients with the very same shared weights are scored together.
 
-    Args:
-        predictors: client -> its model.
-        trained: client -> whether it has trained.
-        tests: each client's test indices.
-        shared: trees that many clients' weights consist of, and that are in memory anyway.
+    ``tests`` has each client's test indices; many clients' weights consist of ``shared``, in memory anyway.
     """
     scored = [client for client in clients if len(tests[client])]
     results: dict[int, Scores] = {}

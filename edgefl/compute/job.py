@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -28,11 +28,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Group:
-    """Tasks of one exchange and one model that are done together.
-
-    Attributes:
-        feed: a phase's place in the fold -> the tasks' batches, for engines that stack them.
-    """
+    """Tasks of one exchange and one model; ``feed`` stacks their batches, by a phase's place in the fold."""
 
     tasks: tuple[Task, ...]
     feed: Callable[[int], Together]
@@ -63,13 +59,7 @@ def all_finite(*trees: Tree | None) -> bool:
 
 
 class Size(NamedTuple):
-    """How large a job is, and which jobs it can be stacked with.
-
-    Attributes:
-        kind: jobs of equal kinds have one fold and one learning rate.
-        steps: optimizer steps over all phases.
-        peak_bytes: the memory that its training needs, by the traced cost.
-    """
+    """How large a job is; jobs of one ``kind`` have one fold and one learning rate, and can be stacked."""
 
     kind: Hashable
     steps: int
@@ -93,13 +83,12 @@ class Setup(NamedTuple):
     """What a worker needs for all units.
 
     Attributes:
-        build: (settings, federation) -> an object whose ``group`` makes a group of jobs, their server
-            versions and their clients' states; a function that every process can import.
+        build: federation -> an object whose ``group`` makes a group of jobs, their server versions and their
+            clients' states; can be pickled.
         federation: without test images.
     """
 
-    build: Callable[[Mapping[str, Any], Federation], Any]
-    settings: Mapping[str, Any]
+    build: Callable[[Federation], Any]
     federation: Federation
     trainer: Trainer
 
@@ -120,11 +109,7 @@ class EngineContext(Protocol):
 
 
 class Engine(ABC):
-    """Who trains.
-
-    Attributes:
-        ahead: whether it gains from jobs beyond those that the next merge takes.
-    """
+    """Who trains; ``ahead`` if it gains from jobs beyond those that the next merge takes."""
 
     ahead = True
 
@@ -136,14 +121,15 @@ class Engine(ABC):
         """Releases what the engine holds."""
 
 
+@dataclass(eq=False)
 class Local(Engine):
     """An engine that trains in this process, unit after unit."""
 
-    def __init__(self, context: EngineContext, trainer: Trainer, *, ahead: bool) -> None:
-        self._context = context
-        self._trainer = trainer
-        self.ahead = ahead
+    context: EngineContext
+    trainer: Trainer
+    _: KW_ONLY
+    ahead: bool
 
     def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
-        for unit in self._trainer.units(jobs, self._context.size):
-            yield from self._trainer.work(self._context.group(unit))
+        for unit in self.trainer.units(jobs, self.context.size):
+            yield from self.trainer.work(self.context.group(unit))

@@ -24,7 +24,6 @@ from edgefl.core.cost import (
     Kernel,
     Product,
     convolution,
-    convolution_kind,
     places,
 )
 from edgefl.core.errors import UserError
@@ -164,16 +163,11 @@ def tensors(values: Any) -> list[Tensor]:
 
 
 def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    """The kernels of one operator call; its name is without overload, such as "addmm".
-
-    Raises:
-        UnknownOperatorError: no table holds the operator.
-    """
+    """The kernels of one operator call; its name is without overload, such as "addmm"."""
     if name in FREE:
         return []
-    product = PRODUCTS.get(name)
-    if product is not None:
-        return product(arguments, result, roles)
+    if name in PRODUCTS:
+        return PRODUCTS[name](arguments, result, roles)
     if name in COMPOSED:
         return _composed(name, arguments, result, roles)
     if _place_of(name) in MOVES:
@@ -185,13 +179,11 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
     if name.rstrip("_") in RANDOM:
         raise UnknownOperatorError(
             f"the operator aten.{name} draws random numbers outside of a module's training pass",
-            where="the model or the method",
             hint="leave it out: a client's work must give the same result in every engine; give a model that "
             "draws, as by dropout, as {name: module, path: my.py}; to augment data, set task.augment",
         )
     raise UnknownOperatorError(
         f"the cost of the operator aten.{name} is unknown",
-        where="the model or the method",
         hint="use another operator, or add this one to a table in edgefl/compute/kernels.py",
     )
 
@@ -199,10 +191,10 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
 def _moving(name: str, arguments: Sequence[Any], result: Any, stage: str) -> list[Kernel]:
     """One kernel that reads operands and writes results; of what it indexes, what indices tell."""
     if name in MOVES:
-        operands = {storage_key(one): size_bytes(one) for one in tensors(list(arguments[name in UNREAD :]))}
+        operands = {storage_key(one): size_bytes(one) for one in tensors(arguments[name in UNREAD :])}
         moved = sum(operands.values()) + sum(map(size_bytes, tensors(result)))
     else:
-        given = tensors(list(arguments[1:]))
+        given = tensors(arguments[1:])
         numbers = result.numel() if name in GATHERS else max(one.numel() for one in given)
         touched = (1 if name in SCATTERS else 2) * numbers * result.element_size()
         moved = touched + sum(map(size_bytes, given)) if numbers else 0
@@ -233,7 +225,7 @@ def _each(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> lis
 
 def _composed(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     """The kernels of an operator that calls others one after another; see ``COMPOSED``."""
-    steps, given = COMPOSED[name].split(), list(map(size_bytes, tensors(list(arguments))))
+    steps, given = COMPOSED[name].split(), list(map(size_bytes, tensors(arguments)))
     if name == "mse_loss":
         # By default their mean; 0 is each loss, 2 their sum.
         steps = steps[: {0: 1, 2: 2}.get(next(iter(arguments[2:]), 1))]
@@ -248,14 +240,14 @@ def _composed(name: str, arguments: Sequence[Any], result: Any, roles: Roles) ->
     return [kernel for kernel in kernels if kernel.bytes]
 
 
-def _matrices(op: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
+def _matrices(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     """A product of two matrices, or of batches of them; a bias, if any, comes before them."""
-    operands = tensors(list(arguments))
+    operands = tensors(arguments)
     first, second = operands[-2:]
     (*batch, m, k), n = first.shape, second.shape[-1]
     moved = sum(map(size_bytes, [*operands, result]))
     role = roles.of_product((first, second), result)
-    return [Kernel.multiplying(op, Product(m, n, k, prod(batch)), moved, *role)]
+    return [Kernel.multiplying(name.rstrip("_"), Product(m, n, k, prod(batch)), moved, *role)]
 
 
 def _factored(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
@@ -264,7 +256,7 @@ def _factored(name: str, arguments: Sequence[Any], result: Any, roles: Roles) ->
     Counted as a product of n x k and k x n, k being rounded up.
     """
     # Its factor comes second.
-    matrix, *sides = tensors(list(arguments))[:: -1 if name == "cholesky_solve" else 1]
+    matrix, *sides = tensors(arguments)[:: -1 if name == "cholesky_solve" else 1]
     *batch, m, n = matrix.shape
     # A vector is one right side, and sides on the left are rows.
     rights = tensors(result)[0].numel() // (prod(batch) * n) if sides and matrix.numel() else 0
@@ -287,29 +279,24 @@ def _convolution(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Ke
 def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:  # noqa: ARG001 - the signature of all products
     grad, x, weight = arguments[:3]
     transposed, groups, (wants_input, wants_weight, wants_bias) = arguments[7], *arguments[9:11]
-    kind = convolution_kind(x.shape, groups)
+    forward = convolution(x.shape, weight.shape, grad.shape, groups, transposed=transposed)
     outer, channels, inner = weight.shape[0] // groups, weight.shape[1], prod(weight.shape[1:])
-    # Every place pairs each weight with one value, as in the forward pass; a strided convolution's input
-    # gradient too, by phase decomposition.
-    positions = places(x.shape if transposed else grad.shape)
-    flops = 2 * positions * weight.numel()
     moved, part = sum(map(size_bytes, (grad, x, weight))), roles.part([weight])
     kernels = []
     if wants_input:
         n, k = (outer, inner) if transposed else (channels, outer * prod(weight.shape[2:]))
-        sides, phases = (
-            (places(x.shape), n, k),
-            0 if transposed else _phases(weight, arguments[4], arguments[6]),
-        )
-        kernels.append(Kernel("convolution", kind, GRAD_INPUT, part, *sides, groups, flops, moved, phases))
+        phases = 0 if transposed else _phases(weight, arguments[4], arguments[6])
+        sides = places(x.shape), n, k, groups
+        # The forward pass's operations, also of a strided convolution, by phase decomposition.
+        work = *sides, forward.flops, moved, phases
+        kernels.append(Kernel("convolution", forward.kind, GRAD_INPUT, part, *work))
     if wants_weight:
-        product = Product(outer, inner, positions, groups, kind)
+        product = Product(outer, inner, forward.m, groups, forward.kind)
         kernels.append(Kernel.multiplying("convolution", product, moved, GRAD_WEIGHT, part))
     kernels = [kernel._replace(filtering=_filtering(arguments[2:10])) for kernel in kernels]
     if wants_bias:
-        kernels.append(
-            Kernel.moving("sum", size_bytes(grad) + grad.shape[1] * grad.element_size(), GRAD_INPUT)
-        )
+        written = grad.shape[1] * grad.element_size()
+        kernels.append(Kernel.moving("sum", size_bytes(grad) + written, GRAD_INPUT))
     return kernels
 
 
@@ -343,11 +330,7 @@ FACTORED = {
     "cholesky_solve": (0, 0, 6),
 }
 PRODUCTS: dict[str, Callable[[Sequence[Any], Any, Roles], list[Kernel]]] = {
-    "mm": partial(_matrices, "mm"),
-    "bmm": partial(_matrices, "bmm"),
-    "addmm": partial(_matrices, "addmm"),
-    "addmm_": partial(_matrices, "addmm"),
-    "baddbmm_": partial(_matrices, "baddbmm"),
+    **{name: partial(_matrices, name) for name in ("mm", "bmm", "addmm", "addmm_", "baddbmm_")},
     **{name: partial(_factored, name) for name in FACTORED},
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,

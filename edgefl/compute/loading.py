@@ -22,6 +22,7 @@ from edgefl.core.cost import Kernel, between
 from edgefl.data.batching import Augment
 from edgefl.protocol import Payload, Phase, bytes_by_part
 from edgefl.protocol.chance import drawing
+from edgefl.protocol.codecs import Codec
 
 _FLOAT = 4
 # Batches that an augmentation is watched on.
@@ -37,10 +38,7 @@ def batch_kernels(
 ) -> dict[int, list[Kernel]]:
     """The kernels that make a batch of a phase, by the number of samples.
 
-    Args:
-        phase: says how many views a batch has, and whether they are augmented.
-        shape: of one sample.
-        value_bytes: of each of a sample's numbers in the dataset.
+    ``shape`` is one sample's, ``value_bytes`` those of each of its numbers in the dataset.
     """
     sizes, views = set(sizes), phase.views
     if augment is None or phase.data != "train" or not sizes:
@@ -58,24 +56,18 @@ def batch_kernels(
 
 def _augmented(augment: Augment, shape: Sequence[int], size: int) -> list[Kernel]:
     """The kernels of an augmentation's code on a few samples; none if the cost of one is unknown."""
-    tracer = Tracer()
     # With values, which a user's code may read.
     with torch.device("cpu"), torch.no_grad():
         x, generator = torch.zeros(size, *shape), torch.Generator().manual_seed(0)
         try:
-            with drawing(x), tracer:
+            with drawing(x), Tracer() as tracer:
                 augment(x, generator)
         except UnknownOperatorError:
             return []
     return tracer.kernels
 
 
-def coding_kernels(op: str, payload: Payload, coded: Mapping[str, int]) -> list[Kernel]:
-    """The kernels of a codec on one way, one for each part.
-
-    Args:
-        payload: as it is without the codec.
-        coded: its bytes on the wire, by part.
-    """
-    plain = bytes_by_part(payload)
+def coding_kernels(op: str, codec: Codec, payload: Payload, coded: Mapping[str, int]) -> list[Kernel]:
+    """A codec's kernels on one way, one for each part of a payload; ``coded`` are its bytes on the wire."""
+    plain = {} if codec.LOSSLESS else bytes_by_part(payload)
     return [Kernel.moving(op, size + coded.get(part, 0)) for part, size in plain.items() if size]

@@ -8,14 +8,13 @@ The work is done as by the reference engine, on one thread and on random data of
 process for its memory, where allocators return what is freed to the system, and in another for its time.
 """
 
-import contextlib
 import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from statistics import median
-from typing import Any, TypeVarTuple
 
 import torch
 from torch import Tensor
@@ -29,17 +28,10 @@ from edgefl.core.host import growth
 from edgefl.core.steps import step_sequence
 from edgefl.protocol import Assignment, Batch, Ctx, Exchange, Method, Net, Phase, tree_map
 
-Arguments = TypeVarTuple("Arguments")
-
 
 @dataclass(frozen=True)
 class ClientWork:
-    """One client's exchange.
-
-    Attributes:
-        method: built for ``net``.
-        prepare: (phase, number of samples, generator) -> a batch's x.
-    """
+    """One client's exchange; ``prepare`` is (phase, number of samples, generator) -> a batch's x."""
 
     net: Net
     method: Method
@@ -52,12 +44,7 @@ class ClientWork:
 
 @dataclass(frozen=True)
 class MeasuredExchange:
-    """What one client's exchange took.
-
-    Attributes:
-        cpu_s: the processor's seconds of an exchange, the median of several.
-        added_bytes: the most that the work added to the process's memory.
-    """
+    """What one client's exchange took: seconds of the processor, and the most that a process grew by."""
 
     steps: int
     cpu_s: float
@@ -70,37 +57,26 @@ _TIMED_S = 0.2
 _RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
-def measure(
-    build: Callable[[*Arguments], ClientWork],
-    /,
-    *arguments: *Arguments,
-    limit: int,
-) -> MeasuredExchange:
-    """Does one client's exchange in fresh processes.
+def measure(build: Callable[[], ClientWork], limit: int) -> MeasuredExchange:
+    """Does one client's exchange in fresh processes, with at most ``limit`` steps in each phase.
 
-    Args:
-        build: makes the work there of its arguments; defined at the top level of a module.
-        limit: the most steps in each phase.
-
-    Raises:
-        EdgeflError: ``build`` raised it.
-        RunError: a process failed.
+    ``build`` makes the work there, and can be pickled; what it raises is raised.
     """
-    added_bytes = fresh.call(_memory, build, arguments, limit, variables=_RETURN_MEMORY)
-    steps, cpu_s = fresh.call(_time, build, arguments, limit)
+    added_bytes = fresh.call(_memory, build, limit, variables=_RETURN_MEMORY)
+    steps, cpu_s = fresh.call(_time, build, limit)
     return MeasuredExchange(steps, cpu_s, added_bytes)
 
 
-def _memory(build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int) -> int:
-    exchange = _exchange(build(*arguments))
+def _memory(build: Callable[[], ClientWork], limit: int) -> int:
+    exchange = _exchange(build())
     gc.collect()
     return growth(partial(exchange, limit))[1]
 
 
-def _time(build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int) -> tuple[int, float]:
+def _time(build: Callable[[], ClientWork], limit: int) -> tuple[int, float]:
     """The number of steps of an exchange, and its seconds."""
     keep_freed_memory()
-    exchange, cpu_s = _exchange(build(*arguments)), list[float]()
+    exchange, cpu_s = _exchange(build()), list[float]()
     # One step of each phase allocates the memory that later steps reuse.
     exchange(1)
     while sum(cpu_s) < _TIMED_S:
@@ -112,7 +88,9 @@ def _time(build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: i
 
 def _exchange(given: ClientWork) -> Callable[[int], Outcome]:
     """Does the exchange, in each phase so many steps at most, whenever it is called."""
-    _load_libraries()
+    # What torch loads on first use does not count as the work's memory.
+    torch.nn.Conv2d(2, 2, 3)(torch.ones(2, 2, 8, 8)).sum().backward()
+    (torch.ones(4, 4) @ torch.ones(4, 4)).sum().item()
     generator, exchange = torch.Generator().manual_seed(0), given.exchange
     server, own = given.method.server(given.net.init(0)), given.method.client(given.net.init(0))
 
@@ -130,7 +108,7 @@ def _exchange(given: ClientWork) -> Callable[[int], Outcome]:
         sizes: dict[str, list[int]] = {}
         for phase in exchange.work.phases:
             every = step_sequence(given.samples, given.batch_size, phase.passes)
-            sizes[phase.name] = [size for _, size in every][:limit]
+            sizes[phase.name] = [size for _, size in islice(every, limit)]
         steps, classes = sum(map(len, sizes.values())), given.net.classes
         counts = torch.full((classes,), given.samples / classes)
         ctx = Ctx(client=0, round=0, lr=given.lr, steps=steps, samples=given.samples, class_counts=counts)
@@ -143,11 +121,3 @@ def _exchange(given: ClientWork) -> Callable[[int], Outcome]:
         return work(Task(job, fold, {}, None, ctx, lambda phase: batches(sizes[phase.name], phase)))
 
     return done
-
-
-def _load_libraries() -> None:
-    """Loads what torch loads on first use, so that it does not count as the work's memory."""
-    layer = torch.nn.Conv2d(2, 2, 3)
-    with contextlib.suppress(RuntimeError):
-        layer(torch.ones(2, 2, 8, 8)).sum().backward()
-    (torch.ones(4, 4) @ torch.ones(4, 4)).sum().item()

@@ -3,26 +3,32 @@
 Bytes are the payload's, kernels are the operators that autograd really calls, memory is what is alive. A step
 is traced at the clients' batch sizes; where kernels are affine in the batch size (a third size is checked),
 the sizes between are interpolated.
+
+A server's merge is run at a few numbers of uploads, each with the payload that the server makes for its
+client, and its kernels are checked to be affine or quadratic in that number. A merge that looks at values is
+run on real ones, all 1: no class is empty, and nothing that is skipped for a zero is left out.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from itertools import cycle
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from edgefl.compute.kernels import UnknownOperatorError
+from edgefl.compute.kernels import tensors
 from edgefl.compute.loading import coding_kernels
-from edgefl.compute.tracer import ACTIVATIONS, GRADIENTS, INPUT, OUTSIDE, Tracer
+from edgefl.compute.tracer import ACTIVATIONS, GRADIENTS, INPUT, OUTSIDE, PARAMETERS, Tracer
 from edgefl.core.cost import UPDATE, Kernel, PhaseTrace, Trace, Work, between, largest
 from edgefl.core.errors import UserError
-from edgefl.core.user_code import raised_at, returned
+from edgefl.core.merging import AT, CHECK, COUNTS, MergeTrace, through
+from edgefl.core.user_code import returned
 from edgefl.protocol import (
     BUFFERS,
+    Arrival,
     Assignment,
     Batch,
     Carry,
@@ -34,30 +40,15 @@ from edgefl.protocol import (
     Payload,
     Phase,
     Tree,
-    bytes_by_part,
     nbytes,
     tree_map,
 )
+from edgefl.protocol.chance import drawing
+from edgefl.protocol.codec import Channel
+from edgefl.protocol.codecs.raw import Params as Raw
 from edgefl.protocol.meta_device import meta_device
 
-
-def _values(payload: Payload, received: Payload | None) -> dict[str, int]:  # noqa: ARG001 - the signature of codecs
-    return bytes_by_part(payload)
-
-
-class Sizes(NamedTuple):
-    """Payloads on the wire: (payload, reference that both ends have) -> bytes by part, each way.
-
-    Attributes:
-        coded: whether a payload's values are changed on the way down and on the way up.
-    """
-
-    down: Callable[[Payload, Payload | None], dict[str, int]] = _values
-    up: Callable[[Payload, Payload | None], dict[str, int]] = _values
-    coded: tuple[bool, bool] = (False, False)
-
-
-_PLAIN = Sizes()
+_UNCODED = Channel(Raw(), "")
 
 
 def trace(
@@ -65,7 +56,7 @@ def trace(
     exchange: Exchange,
     net: Net,
     steps: Sequence[Sequence[Mapping[int, int]]],
-    wire: Sizes = _PLAIN,
+    wire: tuple[Channel, Channel] = (_UNCODED, _UNCODED),
     batches: Callable[[Phase, Iterable[int]], Mapping[int, list[Kernel]]] | None = None,
 ) -> Trace:
     """The cost of one exchange for the clients of one model.
@@ -73,61 +64,53 @@ def trace(
     Args:
         method: built on ``net``, the clients' model.
         steps: for each kind of client and each phase, how many steps of each batch size it takes.
+        wire: to the client and to the server.
         batches: the kernels that make a phase's batches of some sizes; None leaves them out.
-
-    Raises:
-        UnknownOperatorError: an operator has no cost yet.
     """
-    fold = exchange.work
     with meta_device():
-        given = _given(method, exchange, net)
+        job = _job(method, exchange, net)
         # A model without clients still has a payload.
-        kinds = {largest(one) for one in steps} or {(0,) * len(fold.phases)}
-        wholes = {most: _run(fold, given, most) for most in sorted(kinds)}
+        kinds = {largest(one) for one in steps} or {(0,) * len(job.fold.phases)}
+        wholes = {most: _run(job, most) for most in sorted(kinds)}
         # Every phase's steps, from the carry that the phases before it leave.
-        sizes = [{size for one in steps for size in one[place]} for place in range(len(fold.phases))]
+        sizes = [{size for one in steps for size in one[place]} for place in range(len(job.fold.phases))]
         phases = []
-        for place, (phase, carry) in enumerate(_carries(fold, given, [min(one, default=0) for one in sizes])):
+        for place, (phase, carry) in enumerate(_carries(job, sizes)):
             seen = {most[place]: whole.steps[place] for most, whole in wholes.items() if most[place]}
-            works = _by_size(partial(traced_step, phase, carry, given.shape), sizes[place], seen)
-            made = batches(phase, works) if batches else {}
-            phases.append(
-                PhaseTrace(
-                    phase.name,
-                    works,
-                    trains=phase.reports and phase.data == "train",
-                    batches={size: Work.of(kernels) for size, kernels in made.items()},
-                )
-            )
-    some = next(iter(wholes.values()))
-    down, up = wire.down(given.payload, None), wire.up(some.upload, given.payload)
-    decode = coding_kernels("decode", given.payload, down) if wire.coded[0] else []
-    encode = coding_kernels("encode", some.upload, up) if wire.coded[1] else []
+            works = _by_size(partial(traced_step, phase, carry, job.shape), sizes[place], seen)
+            made = batches(phase, works).items() if batches else ()
+            trains = phase.reports and phase.data == "train"
+            making = {size: Work.of(kernels) for size, kernels in made}
+            phases.append(PhaseTrace(phase.name, works, making, trains))
+    some, (to_client, to_server) = next(iter(wholes.values())), wire
+    down, up = to_client.sizes(job.payload), to_server.sizes(some.upload, job.payload)
     return Trace(
         exchange=exchange.name,
         down=down,
         up=up,
-        start=Work.of([*decode, *some.start]),
+        start=Work.of([*coding_kernels("decode", to_client.codec, job.payload, down), *some.start]),
         phases=tuple(phases),
-        finish=Work.of([*some.finish, *encode]),
-        peaks={most: whole.peak for most, whole in wholes.items()},
+        finish=Work.of([*some.finish, *coding_kernels("encode", to_server.codec, some.upload, up)]),
+        peaks={most: whole.tracer.peak() for most, whole in wholes.items()},
     )
 
 
-class _Given(NamedTuple):
-    """What a job begins with, and the shape of one sample."""
+class _Job(NamedTuple):
+    """A fold with what it begins with, and the shape of one sample."""
 
+    fold: Fold
     payload: Payload
     state: Tree | None
     ctx: Ctx
     shape: tuple[int, ...]
 
 
-def _given(method: Method, exchange: Exchange, net: Net) -> _Given:
+def _job(method: Method, exchange: Exchange, net: Net) -> _Job:
     initial = net.on_meta()
     ctx = Ctx(client=0, round=0, lr=0.1, steps=1, samples=1, class_counts=torch.empty(net.classes))
     state = method.client(initial)
-    return _Given(
+    return _Job(
+        exchange.work,
         returned(exchange.down(method.initial(initial), 0), dict, exchange.down, "a payload (a dict)"),
         returned(state, (dict, type(None)), method.client, "a client state (a dict) or None"),
         exchange.context(Assignment(ctx)),
@@ -135,65 +118,43 @@ def _given(method: Method, exchange: Exchange, net: Net) -> _Given:
     )
 
 
-def peak_bytes(method: Method, exchange: Exchange, net: Net, batch_size: int) -> int:
-    """The peak memory of one exchange with batches of one size, in bytes."""
-    with meta_device():
-        sizes = (batch_size,) * len(exchange.work.phases)
-        return sum(_run(exchange.work, _given(method, exchange, net), sizes).peak.values())
-
-
 def payloads(method: Method, exchange: Exchange, net: Net) -> tuple[Payload, Payload]:
     """What a client receives and sends in one exchange, on the meta device."""
     with meta_device():
-        given = _given(method, exchange, net)
-        return given.payload, _run(exchange.work, given, (0,) * len(exchange.work.phases)).upload
+        job = _job(method, exchange, net)
+        return job.payload, _run(job, (0,) * len(job.fold.phases)).upload
 
 
-@contextmanager
-def _placed() -> Iterator[None]:
-    """Puts the file and line in the user's code, if it is theirs, to an operator whose cost is unknown."""
-    try:
-        yield
-    except UnknownOperatorError as error:
-        error.where = str(raised_at(error) or error.where)
-        raise
-
-
-@dataclass(frozen=True)
-class _Whole:
+class _Whole(NamedTuple):
     start: list[Kernel]
     steps: list[list[Kernel]]
     finish: list[Kernel]
-    peak: dict[str, int]
     upload: Payload
+    tracer: Tracer
 
 
-@_placed()
-def _run(fold: Fold, given: _Given, sizes: Sequence[int], tracer: Tracer | None = None) -> _Whole:
+def _run(job: _Job, sizes: Sequence[int]) -> _Whole:
     """The fold from start to finish with one step of each phase, at its largest batch."""
-    tracer = tracer or Tracer()
     # Copies that nothing else holds, so that memory is freed when the fold drops it.
-    received = tree_map(_fresh, given.payload)
-    own = None if given.state is None else tree_map(_fresh, given.state)
-    with tracer:
+    received = tree_map(_fresh, job.payload)
+    own = None if job.state is None else tree_map(_fresh, job.state)
+    with Tracer() as tracer:
         tracer.label({"weights": {"received": received, "own": own}})
         start = tracer.kernels
-        carry = fold.started(received, own, given.ctx)
+        carry = job.fold.started(received, own, job.ctx)
         del received, own
-        tracer.label(carry)
         steps: list[list[Kernel]] = []
-        for phase, size in zip(fold.phases, sizes, strict=True):
+        for phase, size in zip(job.fold.phases, sizes, strict=True):
             steps.append(tracer.begin_step(carry) if size else [])
             if size:
-                batch = _batch(phase, size, given.shape)
+                batch = _batch(phase, size, job.shape)
                 tracer.watch(batch.x, INPUT)
                 tracer.watch(batch.y, INPUT)
                 carry = _stepped(phase, carry, batch)
                 del batch
-                tracer.label(carry)
         finish = tracer.begin_step(carry)
-        upload = fold.finished(carry, given.ctx, None)[0]
-    return _Whole(start, steps, finish, tracer.peak(), upload)
+        upload = job.fold.finished(carry, job.ctx, None)[0]
+    return _Whole(start, steps, finish, upload, tracer)
 
 
 def _fresh(leaf: Tensor) -> Tensor:
@@ -207,20 +168,19 @@ def _batch(phase: Phase, size: int, shape: tuple[int, ...]) -> Batch:
     return Batch(torch.empty(*views, size, *shape), torch.empty(size, dtype=torch.int64))
 
 
-def _carries(fold: Fold, given: _Given, sizes: Sequence[int]) -> Iterator[tuple[Phase, Carry]]:
-    """Every phase with the carry that it begins with, where each takes a step of a size; 0 for none."""
-    carry = fold.started(given.payload, given.state, given.ctx)
-    for phase, size in zip(fold.phases, sizes, strict=True):
+def _carries(job: _Job, sizes: Sequence[Collection[int]]) -> Iterator[tuple[Phase, Carry]]:
+    """Every phase with the carry that it begins with, where each before it takes a step, if it has any."""
+    carry = job.fold.started(job.payload, job.state, job.ctx)
+    for phase, of_phase in zip(job.fold.phases, sizes, strict=True):
         yield phase, carry
-        if size and phase is not fold.phases[-1]:
-            carry = _stepped(phase, carry, _batch(phase, size, given.shape))
+        if of_phase and phase is not job.fold.phases[-1]:
+            carry = _stepped(phase, carry, _batch(phase, min(of_phase), job.shape))
 
 
 def traced_step(phase: Phase, carry: Carry, shape: tuple[int, ...], size: int) -> Tracer:
     """One step on a batch of ``size`` samples, with its kernels in order; all on the meta device."""
     batch = _batch(phase, size, shape)
-    tracer = Tracer()
-    with tracer:
+    with Tracer() as tracer:
         tracer.begin_step(carry)
         _stepped(phase, carry, batch)
     return tracer
@@ -235,23 +195,15 @@ class LayerWork:
         name: the module's dotted name, such as "body.conv1"; in words for other work.
         kind: the module's class; empty for other work.
         work: its kernels in all steps, by their role.
-        parameter_bytes: of its weights and running statistics.
-        gradient_bytes: of the gradients that a step's backward pass leaves for its weights.
-        activation_bytes: of its results that a step keeps until the backward pass, at the largest batch.
+        memory: bytes of its weights and running statistics, of the gradients that a step's backward pass
+            leaves for its weights, and of its results that a step keeps until then, at the largest batch.
     """
 
     what: str
     name: str
     kind: str
     work: Mapping[str, Work]
-    parameter_bytes: int
-    gradient_bytes: int
-    activation_bytes: int
-
-    @property
-    def memory_bytes(self) -> int:
-        """Weights, gradients and kept results, in fp32."""
-        return self.parameter_bytes + self.gradient_bytes + self.activation_bytes
+    memory: Mapping[str, int]
 
 
 # Work outside of all layers.
@@ -265,39 +217,42 @@ def by_layer(
 
     Together they have all kernels of the exchange; ``steps`` has each phase's number by batch size.
     """
-    fold, whole, held = exchange.work, Tracer(), Counter[str]()
+    held = Counter[str]()
     # By place and role.
     found: dict[str, dict[str, Counter[Kernel]]] = defaultdict(lambda: defaultdict(Counter))
     with meta_device():
-        given = _given(method, exchange, net)
-        _run(fold, given, largest(steps), whole)
+        job = _job(method, exchange, net)
+        tracer = _run(job, largest(steps)).tracer
         if any(steps):
-            weights = fold.start(given.payload, given.state, given.ctx).get("weights", {})
-            for part, tensors in weights.items():
-                for name, tensor in tensors.items():
+            weights = job.fold.start(job.payload, job.state, job.ctx).get("weights", {})
+            for part, named in weights.items():
+                for name, tensor in named.items():
                     owner = "body" if part == BUFFERS else part
                     held[".".join([owner, *name.split(".")[:-1]])] += nbytes(tensor)
         for place, work, times in _beside(trace, steps):
             for kernel, count in work:
                 found[place][kernel.role][kernel] += count * times
-        sizes = [min(one, default=0) for one in steps]
-        for (phase, carry), taken in zip(_carries(fold, given, sizes), steps, strict=True):
+        for (phase, carry), taken in zip(_carries(job, steps), steps, strict=True):
             for size, count in taken.items():
-                step = traced_step(phase, carry, given.shape, size)
+                step = traced_step(phase, carry, job.shape, size)
                 for layer, kernel in zip(step.layers, step.kernels, strict=True):
                     # Of a head without modules, products have the weights' part.
                     inside = kernel.part if layer == OUTSIDE and kernel.part in held else layer
                     found[_UPDATE if kernel.role == UPDATE else inside][kernel.role][kernel] += count
-    gradients, activations = whole.kept(GRADIENTS), whole.kept(ACTIVATIONS)
+    memory = {
+        "parameter_bytes": held,
+        "gradient_bytes": tracer.kept(GRADIENTS),
+        "activation_bytes": tracer.kept(ACTIVATIONS),
+    }
 
     def one(what: str, name: str) -> LayerWork:
         work = {role: Work(kernels) for role, kernels in found.get(name, {}).items()}
-        memory = held[name], gradients[name], activations[name]
-        return LayerWork(what, name, whole.kinds.get(name, ""), work, *memory)
+        own = {kind: of_layer[name] for kind, of_layer in memory.items()}
+        return LayerWork(what, name, tracer.kinds.get(name, ""), work, own)
 
-    layers = [one("layer", name) for name in dict.fromkeys([*whole.kinds, *held])]
+    layers = [one("layer", name) for name in dict.fromkeys([*tracer.kinds, *held])]
     others = [one("other work", name) for name in (OUTSIDE, _UPDATE, _BATCHES, _AROUND) if name in found]
-    return [layer for layer in layers if layer.work or layer.memory_bytes] + others
+    return [layer for layer in layers if layer.work or any(layer.memory.values())] + others
 
 
 def _beside(trace: Trace, steps: Sequence[Mapping[int, int]]) -> Iterator[tuple[str, Work, int]]:
@@ -308,11 +263,7 @@ def _beside(trace: Trace, steps: Sequence[Mapping[int, int]]) -> Iterator[tuple[
 
 
 def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
-    """One step.
-
-    Raises:
-        UserError: the model cannot train on a batch of this size, such as batch norm on one sample.
-    """
+    """A step; a ``UserError`` if the model cannot train on so few samples, such as batch norm on one."""
     try:
         return phase.stepped(carry, batch)
     except ValueError as error:
@@ -330,13 +281,60 @@ def _by_size(
     step: Callable[[int], Tracer], sizes: set[int], seen: Mapping[int, list[Kernel]]
 ) -> dict[int, Work]:
     """The work of a step at every size, traced at three and interpolated where that is exact."""
-    ordered = sorted(sizes)
-    few = {ordered[0], ordered[len(ordered) // 2], ordered[-1]} if ordered else set()
-    known = {size: seen[size] if size in seen else step(size).kernels for size in few}
-    if len(ordered) > len(few):
+    kernels = cache(lambda size: seen[size] if size in seen else step(size).kernels)
+    ordered, straight = sorted(sizes), dict[int, list[Kernel] | None]()
+    if len(ordered) > 1:
         low, middle, high = ordered[0], ordered[len(ordered) // 2], ordered[-1]
-        affine = between(known[low], known[high], low, high, middle) == known[middle]
-        for size in sizes - few:
-            straight = between(known[low], known[high], low, high, size) if affine else None
-            known[size] = straight if straight is not None else step(size).kernels
-    return {size: Work.of(known[size]) for size in ordered}
+        line = partial(between, kernels(low), kernels(high), low, high)
+        if line(middle) == kernels(middle):
+            straight = {size: line(size) for size in ordered}
+    return {size: Work.of(straight.get(size) or kernels(size)) for size in ordered}
+
+
+def merge_trace(method: Method, exchange: Exchange, net: Net, clients: int) -> MergeTrace:
+    """The work of an exchange's merge; a ``UserError`` if it grows faster than with its uploads' square."""
+    found = {uploads: one_merge(method, exchange, net, clients, uploads) for uploads in COUNTS}
+    peaks = [peak for _, peak in found.values()]
+    # One upload alone may take another way, such as no sum.
+    del found[1]
+    counts = {uploads: Counter(kernels) for uploads, (kernels, _) in found.items()}
+    every = {one: [counts[uploads][one] for uploads in AT] for each in counts.values() for one in each}
+    regular = {one: at for one, at in every.items() if through(at, CHECK) == counts[CHECK][one]}
+    rest = [[kernel for kernel in kernels if kernel not in regular] for kernels, _ in found.values()]
+    same = len({tuple(kernel[:4] for kernel in each) for each in rest}) == 1
+    numbers = (zip(*(one[4:] for one in each), strict=True) for each in zip(*rest, strict=False))
+    if not same or any(through(at, CHECK) != last for each in numbers for *at, last in each):
+        what = f"the server's work in {exchange.name!r} is neither affine nor quadratic in its uploads"
+        raise UserError(what)
+    growing = list(zip(*rest[:-1], strict=True))
+    return MergeTrace(list(regular.items()), growing, peaks)
+
+
+def one_merge(
+    method: Method, exchange: Exchange, net: Net, clients: int, uploads: int
+) -> tuple[list[Kernel], int]:
+    """The kernels of a merge, those of its clients' payloads included, and its memory at the worst moment.
+
+    ``uploads`` are merged of ``clients`` in all; the method was built on ``net``, the clients' model.
+    """
+    with meta_device():
+        given = method.initial(net.on_meta()), payloads(method, exchange, net)[1], torch.empty(net.classes)
+
+    def run(fill: Callable[[Tensor], Tensor]) -> tuple[list[Kernel], int]:
+        server, upload, counts = (tree_map(fill, one) for one in given)
+        sent = [tree_map(torch.clone, upload) for _ in range(uploads)]
+        with torch.no_grad(), drawing(counts), Tracer(nonzero=True) as tracer:
+            for tree, part in ((server, PARAMETERS), (sent, INPUT)):
+                for tensor in tensors(tree):
+                    tracer.watch(tensor, part)
+            arrivals = [
+                Arrival(one, exchange.down(server, client), Ctx(client, 0, 0.1, 1, 1, counts), 0, 1.0)
+                for client, one in zip(cycle(range(clients)), sent, strict=False)
+            ]
+            exchange.merge(server, arrivals)
+        return tracer.kernels, sum(tracer.peak().values())
+
+    try:
+        return run(lambda leaf: leaf)
+    except RuntimeError:
+        return run(lambda leaf: torch.ones(leaf.shape, dtype=leaf.dtype) if leaf.is_meta else leaf)

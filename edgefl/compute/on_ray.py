@@ -16,13 +16,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import ray
-import torch
 from ray.exceptions import RayError
 
 from edgefl.compute.job import EngineContext, Setup
@@ -30,6 +29,7 @@ from edgefl.compute.parallel import Order, Parallel, unit
 from edgefl.compute.trees import read, sweep, write
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
+from edgefl.core.fresh import died
 from edgefl.core.host import cores
 from edgefl.data.federation import Federation
 
@@ -44,13 +44,14 @@ class Objects(NamedTuple):
         """Raises a ``RunError`` where the store is full."""
         try:
             write(tree, stream := io.BytesIO())
-            return ray.put(stream.getvalue())
+            # In a tuple, a reference is passed on to a task as it is.
+            return (ray.put(stream.getvalue()),)
         except RayError as error:
-            raise RunError(f"Ray's object store is full: {_said(error)}") from error
+            raise RunError(f"Ray's object store is full: {died(error)}") from error
 
     def get(self, ref: Any) -> Any:
         """The tree in memory of its own: the store's is not to be written to, even by mistake."""
-        return read(io.BytesIO(ray.get(ref)))
+        return read(io.BytesIO(ray.get(ref[0])))
 
     def drop(self, ref: Any) -> None:
         """Nothing to do: the caller's reference was the last."""
@@ -63,44 +64,30 @@ def versions() -> str:
     return f"edgefl {installed('edgefl-emulator')}, torch {torch_version}, Python {python}"
 
 
-@dataclass(frozen=True)
-class Build:
-    """How a worker makes its task builder.
+def _built(
+    build: Callable[[Federation], Any],
+    driver: str,
+    folders: Sequence[Mapping[str, bytes]],
+    federation: Federation,
+) -> Any:
+    """A worker's task builder, with the user's components; a ``UserError`` if it has other versions.
 
-    Attributes:
-        folders: of each directory on the driver's ``EDGEFL_PATH``, its files of components by their paths.
+    ``folders`` are the files of each directory on the driver's ``EDGEFL_PATH``, by their paths.
     """
-
-    build: Callable[[Mapping[str, Any], Federation], Any]
-    versions: str
-    folders: Sequence[Mapping[str, bytes]]
-
-    def __call__(self, settings: Mapping[str, Any], federation: Federation) -> Any:
-        """Builds it, with the user's components where the catalogue looks for them.
-
-        Raises:
-            UserError: this computer has other versions.
-        """
-        if versions() != self.versions:
-            raise UserError(
-                f"the cluster's {platform.node()} has {versions()}, the driver has {self.versions}",
-                hint="install the same versions on every computer of the cluster",
-            )
-        root = Path(tempfile.mkdtemp(prefix=sweep()))
-        atexit.register(shutil.rmtree, root, ignore_errors=True)
-        for nth, files in enumerate(self.folders):
-            for place, content in files.items():
-                path = root / f"{nth:04d}" / place
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-        os.environ["EDGEFL_PATH"] = os.pathsep.join(map(str, sorted(root.iterdir())))
-        return self.build(settings, federation)
-
-
-def far_unit(setup: list[Any], order: Order) -> Any:
-    """A worker's; see ``unit``."""
-    torch.set_num_threads(1)
-    return unit(Objects(), setup[0], order)
+    if versions() != driver:
+        raise UserError(
+            f"the cluster's {platform.node()} has {versions()}, the driver has {driver}",
+            hint="install the same versions on every computer of the cluster",
+        )
+    root = Path(tempfile.mkdtemp(prefix=sweep()))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    for nth, files in enumerate(folders):
+        for place, content in files.items():
+            path = root / f"{nth:04d}" / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    os.environ["EDGEFL_PATH"] = os.pathsep.join(map(str, sorted(root.iterdir())))
+    return build(federation)
 
 
 class Cluster(Parallel):
@@ -112,10 +99,6 @@ class Cluster(Parallel):
         self, context: EngineContext, setup: Setup, workers: int | None, address: str | None
     ) -> None:
         """Joins a cluster, or starts one; a process that is connected already stays connected.
-
-        Args:
-            workers: how many units are done at a time; None for one per CPU.
-            address: "auto" or host:port; None starts one on this computer.
 
         Raises:
             UserError: there is no such cluster, or it is too small.
@@ -133,9 +116,9 @@ class Cluster(Parallel):
                 hint="use fewer workers, or add computers with `ray start --address=...`",
             )
         # Retries are the engine's.
-        self._unit = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(far_unit)
-        setup = setup._replace(build=Build(setup.build, versions(), catalogue.user_files()))
-        super().__init__(context, setup, Objects(), workers or cpus)
+        self._unit = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(unit)
+        build = partial(_built, setup.build, versions(), catalogue.user_files())
+        super().__init__(context, setup._replace(build=build), Objects(), workers or cpus)
 
     def _join(self, workers: int | None, address: str | None) -> None:
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -149,9 +132,9 @@ class Cluster(Parallel):
         except Exception as error:
             self.close()
             if address is None:
-                raise RunError(f"cannot start Ray: {_said(error)}", where="engine ray") from error
+                raise RunError(f"cannot start Ray: {died(error)}", where="engine ray") from error
             raise UserError(
-                f"cannot join the Ray cluster {address}: {_said(error)}", where="engine.address", hint=_HOW
+                f"cannot join the Ray cluster {address}: {died(error)}", where="engine.address", hint=_HOW
             ) from error
         finally:
             if threading.current_thread() is threading.main_thread():
@@ -159,8 +142,7 @@ class Cluster(Parallel):
                 signal.signal(signal.SIGTERM, before)
 
     def submit(self, order: Order) -> Future[Any]:
-        # In a list, a reference is passed on as it is.
-        future: Future[Any] = self._unit.remote([self._setup], order).future()
+        future: Future[Any] = self._unit.remote(self.trees, self._setup, order).future()
         return future
 
     def close(self) -> None:
@@ -170,11 +152,7 @@ class Cluster(Parallel):
 
 
 def check_address(address: str | None) -> None:
-    """Checks that something answers at an address: Ray itself would try for minutes.
-
-    Raises:
-        UserError: nothing does.
-    """
+    """A ``UserError`` if nothing answers at an address: Ray itself would try for minutes."""
     if address is None or ray.is_initialized():
         return
     where = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
@@ -186,9 +164,3 @@ def check_address(address: str | None) -> None:
         raise UserError(
             f"no Ray cluster answers at {where}: {error}", where="engine.address", hint=_HOW
         ) from error
-
-
-def _said(error: Exception) -> str:
-    """The last line of an error of Ray's, without its advice."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    return lines[-1].partition(" Some common causes")[0]

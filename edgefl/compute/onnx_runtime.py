@@ -1,26 +1,15 @@
 """ONNX Runtime with the same options wherever a file is run or measured; imports no torch."""
 
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any
 
 from edgefl.core.errors import UserError
 
 
-def runtime() -> str:
-    """With its version."""
-    return f"onnxruntime {version('onnxruntime')}"
-
-
 def session(model: str | bytes, threads: int = 1, profile: str = "") -> Any:
-    """An ONNX Runtime session on the CPU.
+    """An ONNX Runtime session on the CPU, of a model or its file; a ``UserError`` if it cannot run it.
 
-    Args:
-        model: the model, or its file's name.
-        profile: prefix of the file that gets the time of every operator; empty for none.
-
-    Raises:
-        UserError: ONNX Runtime cannot run the model.
+    ``profile`` is the prefix of the file that gets the time of every operator; empty for none.
     """
     import onnxruntime
 
@@ -38,11 +27,7 @@ def session(model: str | bytes, threads: int = 1, profile: str = "") -> Any:
 
 
 def run(running: Any, inputs: Mapping[str, Any], where: str = "") -> list[Any]:
-    """All outputs of a session for some inputs.
-
-    Raises:
-        UserError: ONNX Runtime cannot run the model on them.
-    """
+    """All outputs of a session for some inputs; a ``UserError`` if it cannot run the model on them."""
     try:
         outputs: list[Any] = running.run(None, inputs)
     except Exception as error:

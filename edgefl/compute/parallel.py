@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import torch
 from loky import process_executor
 from loky.backend import resource_tracker
 from loky.process_executor import ProcessPoolExecutor
@@ -71,16 +70,12 @@ def unit(trees: Trees, setup: Any, order: Order) -> Any:
 
 @lru_cache(maxsize=1)
 def _prepared(trees: Trees, setup: Any) -> tuple[Callable[..., Group], Trainer]:
-    build, settings, federation, trainer = trees.get(setup)
-    return build(settings, federation).group, trainer
+    build, federation, trainer = trees.get(setup)
+    return build(federation).group, trainer
 
 
 class Parallel(Engine):
-    """An engine with workers, and ``most`` units on their way to them.
-
-    Attributes:
-        lost: the class of the errors of what does not come back.
-    """
+    """Has workers, and ``most`` units on their way to them; ``lost`` is the error of one that was lost."""
 
     lost: ClassVar[type[Exception]]
 
@@ -222,7 +217,6 @@ def _apart() -> Iterator[None]:
 
 
 def _begin(driver: int) -> None:
-    torch.set_num_threads(1)
     keep_freed_memory()
     # A worker's memory grows with its largest unit: that is no leak, for which loky would replace it.
     process_executor._MAX_MEMORY_LEAK_SIZE = math.inf  # noqa: SLF001

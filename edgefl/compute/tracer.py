@@ -1,18 +1,19 @@
 """Watches operators as they run: the kernels that they start, and the memory that is alive."""
 
+import math
 import weakref
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
+from edgefl.compute.kernels import Roles, UnknownOperatorError, kernels_of, storage_key, tensors
 from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel
+from edgefl.core.user_code import raised_at
 from edgefl.protocol import Carry, leaves
 from edgefl.protocol.modules import layer_of
 from edgefl.protocol.training import is_carry
@@ -25,7 +26,6 @@ COPIES = "kept copies"
 INPUT = "input"
 ACTIVATIONS = "activations"
 TRANSIENT = "transient"
-MEMORY_PARTS = (PARAMETERS, GRADIENTS, OPTIMIZER, COPIES, INPUT, ACTIVATIONS, TRANSIENT)
 
 # The layer of what no module of a net does.
 OUTSIDE = "outside the layers"
@@ -41,7 +41,7 @@ class _Life:
     born: int
     stage: str
     layer: str
-    died: int | None = None
+    died: float = math.inf
     part: str = ""
 
 
@@ -64,9 +64,8 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         self.layers: list[str] = []
         self.kinds: dict[str, str] = {}
         # (layer, number of the first autograd node of its call), innermost last
-        self._calls: list[tuple[str, int]] = []
+        self._calls = [(OUTSIDE, 0)]
         self._nodes: dict[int, str] = {}
-        self._hooks = ExitStack()
         self._lives: list[_Life] = []
         self._alive: dict[int, _Life] = {}
         self._now = 0
@@ -76,25 +75,24 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         # Autograd's numbers of the backward passes that have started a kernel.
         self._passes: set[int] = set()
 
-    def __enter__(self) -> Any:
-        for hook in (
-            register_module_forward_pre_hook(self._entered),
-            register_module_forward_hook(self._left, always_call=True),
-        ):
-            self._hooks.callback(hook.remove)
-        return super().__enter__()  # type: ignore[no-untyped-call]
+    def __enter__(self) -> Self:
+        entered = register_module_forward_pre_hook(self._entered)
+        self._hooks = entered, register_module_forward_hook(self._left, always_call=True)
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
 
-    def __exit__(self, *raised: object) -> None:
-        self._hooks.close()
-        super().__exit__(*raised)  # type: ignore[no-untyped-call]
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        for hook in self._hooks:
+            hook.remove()
+        if isinstance(error, UnknownOperatorError):
+            error.where = str(raised_at(error) or "the model or the method")
+        super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
 
     def _entered(self, module: nn.Module, *_: Any) -> None:
         layer = layer_of(module)
         if layer:
             self.kinds.setdefault(layer, type(module).__name__)
-        else:
-            layer = self._calls[-1][0] if self._calls else OUTSIDE
-        self._calls.append((layer, _next_node()))
+        self._calls.append((layer or self._calls[-1][0], _next_node()))
 
     def _left(self, *_: Any) -> None:
         layer, first = self._calls.pop()
@@ -105,15 +103,9 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         node: Any = torch._C._current_autograd_node()  # noqa: SLF001 - there is no public way
         if node is not None:
             return self._nodes.get(node._sequence_nr(), OUTSIDE)  # noqa: SLF001 - as above
-        return self._calls[-1][0] if self._calls else OUTSIDE
+        return self._calls[-1][0]
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self._nonzero and func is torch.ops.aten.nonzero.default and args[0].is_meta:
             args = (torch.ones(args[0].shape),)
         result = func(*args, **(kwargs or {}))
@@ -121,20 +113,17 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         self._turn()
         arguments = [*args, *(kwargs or {}).values()]
         name = func.overloadpacket.__name__
-        kernels, layer = self._marked(kernels_of(name, arguments, result, self._roles)), self._layer()
+        kernels, layer = kernels_of(name, arguments, result, self._roles), self._layer()
+        backward = torch._C._current_graph_task_id()  # noqa: SLF001 - there is no public way
+        if kernels and backward >= 0 and backward not in self._passes:
+            # The first kernel of a backward pass says so.
+            self._passes.add(backward)
+            kernels[0] = kernels[0]._replace(backward=1)
         self.kernels += kernels
         self.layers += [layer] * len(kernels)
         for tensor in tensors(result):
             self.watch(tensor, "", layer)
         return result
-
-    def _marked(self, kernels: list[Kernel]) -> list[Kernel]:
-        """One operator's kernels; the first of a backward pass says so."""
-        number = torch._C._current_graph_task_id()  # noqa: SLF001 - there is no public way
-        if number < 0 or number in self._passes or not kernels:
-            return kernels
-        self._passes.add(number)
-        return [kernels[0]._replace(backward=1), *kernels[1:]]
 
     def _turn(self) -> None:
         """Forward until autograd runs, grad-input while it runs, update from then to the next step."""
@@ -167,23 +156,17 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
 
         Time advances, so that storages that are gone do not overlap with those of this step.
         """
+        self.label(carry)
         self._now += 1
-        carries = [carry, *filter(is_carry, carry.values())]
-        owned = [
-            (part, weight)
-            for each in carries
-            for part, inner in each.get("weights", {}).items()
-            for weight in leaves(inner)
-        ]
-        frozen = {
-            storage_key(tensor): FROZEN
-            for each in carries
-            for key, inner in each.items()
-            if key not in _CARRY_PARTS and not is_carry(inner)
-            for tensor in tensors(inner)
-        }
-        weights = frozen | {storage_key(weight): part for part, weight in owned}
-        self._roles = Roles(FORWARD, weights, {tuple(weight.shape): part for part, weight in owned})
+        frozen, weights = dict[int, str](), dict[int, str]()
+        shapes = dict[tuple[int, ...], str]()
+        for each in (carry, *filter(is_carry, carry.values())):
+            copies = [inner for key, inner in each.items() if key not in _CARRY_PARTS and not is_carry(inner)]
+            frozen |= dict.fromkeys(map(storage_key, tensors(copies)), FROZEN)
+            for part, inner in each.get("weights", {}).items():
+                for weight in leaves(inner):
+                    weights[storage_key(weight)] = shapes[tuple(weight.shape)] = part
+        self._roles = Roles(FORWARD, frozen | weights, shapes)
         self.kernels, self.layers = [], []
         return self.kernels
 
@@ -198,20 +181,17 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
 
     def peak(self) -> dict[str, int]:
         """The memory at its peak, by part; parts that hold nothing are left out."""
-        changes: dict[int, int] = {}
+        changes = Counter[float]()
         for life in self._lives:
-            changes[life.born] = changes.get(life.born, 0) + life.size
-            if life.died is not None:
-                # Alive until its last operator has ended: operands and results of an operator coexist.
-                changes[life.died + 1] = changes.get(life.died + 1, 0) - life.size
-        worst, most, now = 0, -1, 0
-        for moment in sorted(changes):
-            now += changes[moment]
-            if now > most:
-                worst, most = moment, now
-        held = dict.fromkeys(MEMORY_PARTS, 0)
+            changes[life.born] += life.size
+            # Alive until its last operator has ended: operands and results of an operator coexist.
+            changes[life.died + 1] -= life.size
+        moments = sorted(changes)
+        alive = list(accumulate(changes[moment] for moment in moments))
+        worst = moments[alive.index(max(alive))] if alive else 0
+        held = dict.fromkeys((PARAMETERS, GRADIENTS, OPTIMIZER, COPIES, INPUT, ACTIVATIONS, TRANSIENT), 0)
         for life in self._lives:
-            if life.born <= worst and (life.died is None or life.died >= worst):
+            if life.born <= worst <= life.died:
                 held[self._part(life)] += life.size
         return {part: size for part, size in held.items() if size}
 
@@ -219,25 +199,23 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         if life.part:
             return life.part
         for began, ended in self._backwards:
-            if life.born < began and (life.died is None or life.died >= began) and life.stage == FORWARD:
+            if life.born < began <= life.died and life.stage == FORWARD:
                 return ACTIVATIONS
-            if began <= life.born <= ended and (life.died is None or life.died > ended):
+            if began <= life.born <= ended < life.died:
                 return GRADIENTS
         return TRANSIENT
 
-    def kept(self, part: str) -> dict[str, int]:
-        """The bytes of one part of the memory by layer.
+    def kept(self, part: str) -> Counter[str]:
+        """The bytes by layer of ``ACTIVATIONS``, which a backward pass waits for, or its ``GRADIENTS``.
 
-        Args:
-            part: ``ACTIVATIONS``, which a backward pass waits for, or ``GRADIENTS``, which it leaves; of
-                several backward passes, those of the one that keeps most.
+        Of several backward passes, those of the one that keeps most.
         """
         most = Counter[str]()
         for began, ended in self._backwards:
             found = Counter[str]()
             for life in self._lives:
                 first = life.born < began if part == ACTIVATIONS else began <= life.born <= ended
-                if first and self._part(life) == part and (life.died is None or life.died >= began):
+                if first and self._part(life) == part and life.died >= began:
                     found[life.layer] += life.size
             most = max(most, found, key=Counter.total)
         return most

@@ -44,10 +44,9 @@ def _own(leaf: Any) -> Any:
 
 
 def sweep() -> str:
-    """Removes the folders of processes that were killed, as all are where a cluster's job ends.
+    """What this process's folders' names begin with; removes the folders of processes that were killed.
 
-    Returns:
-        What the names of this process's folders begin with, by which they are found.
+    All of a cluster's are, where its job ends.
     """
     # A process's number is one of a host since its start, and of a namespace, such as a container's.
     space, boot = Path("/proc/self/ns/pid"), Path("/proc/sys/kernel/random/boot_id")

@@ -99,12 +99,9 @@ def convolution(
     """
     outer, inner = weight[0] // groups, prod(weight[1:])
     m, n, k = (places(x), inner, outer) if transposed else (places(result), outer, inner)
-    return Product(m, n, k, groups, convolution_kind(x, groups))
-
-
-def convolution_kind(x: Sequence[int], groups: int) -> str:
-    """Depthwise if there are several groups with one input channel each; else dense."""
-    return DEPTHWISE if groups > 1 and x[1] == groups else DENSE
+    # Several groups with one input channel each.
+    kind = DEPTHWISE if groups > 1 and x[1] == groups else DENSE
+    return Product(m, n, k, groups, kind)
 
 
 def places(x: Sequence[int]) -> int:

@@ -45,9 +45,10 @@ def call(
 
 
 def died(error: Exception) -> str:
-    """How loky's processes ended, of its advice the line with their exit codes."""
+    """How loky's or Ray's processes ended: the last line, or the one with exit codes, without advice."""
     told = str(error).strip().splitlines() or [type(error).__name__]
-    return next((line.strip() for line in told if "exit codes" in line), told[-1])
+    line = next((line for line in told if "exit codes" in line), told[-1])
+    return line.strip().partition(" Some common causes")[0]
 
 
 def _silent() -> None:

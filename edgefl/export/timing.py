@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgefl.compute.onnx_runtime import run, runtime, session
+from edgefl.compute.onnx_runtime import run, session
 from edgefl.core import host
 from edgefl.core.errors import UserError
 from edgefl.export.model import ExportForm
@@ -106,7 +107,7 @@ def time_onnx(measurement: Measurement) -> MeasuredCalls:
         return running, load_s, timed(lambda: run(running, inputs), measurement, measurement.clock)
 
     (_, load_s, calls), peak_bytes = host.growth(load_and_run)
-    return measured(measurement, runtime(), load_s, peak_bytes, calls)
+    return measured(measurement, f"onnxruntime {version('onnxruntime')}", load_s, peak_bytes, calls)
 
 
 def time_torch(measurement: Measurement, reference: Reference) -> MeasuredCalls:

@@ -124,13 +124,13 @@ class _Needs:
     """
 
     def __init__(self, method: Method, net: Net) -> None:
-        every = method.exchanges
-        self.bytes = cache(lambda size: max(meta.peak_bytes(method, one, net, size) for one in every))
-        self.works, self.smallest = list[Work](), 1
-        for exchange in every:
-            # Two samples, which every model can train on.
-            steps = [{2: 1} for _ in exchange.work.phases]
-            self.works.append(meta.trace(method, exchange, net, [steps]).cost(steps).work)
+        def costs(size: int) -> list[Cost]:
+            every = ((one, [{size: 1}] * len(one.work.phases)) for one in method.exchanges)
+            return [meta.trace(method, one, net, [steps]).cost(steps) for one, steps in every]
+
+        self.bytes = cache(lambda size: max(cost.peak_bytes for cost in costs(size)))
+        # Two samples, which every model can train on.
+        self.works, self.smallest = [cost.work for cost in costs(2)], 1
         try:
             self.bytes(1)
         except UserError:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from edgefl.compute.kernels import tensors
-from edgefl.compute.merging import merge_trace
+from edgefl.compute.meta import merge_trace
 from edgefl.core import draws
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import DAY_S

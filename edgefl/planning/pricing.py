@@ -29,8 +29,7 @@ def traced(
     """The trace of the ``place``-th exchange for each model."""
     key = trace_key(learning.spec, place, kinds)
     if key not in known:
-        coded = not learning.down.codec.LOSSLESS, not learning.up.codec.LOSSLESS
-        wire = meta.Sizes(learning.down.sizes, learning.up.sizes, coded)
+        wire = learning.down, learning.up
         known[key] = tuple(
             meta.trace(method, method.exchanges[place], net, steps, wire, learning.made_of)
             for method, net, steps in zip(learning.methods, learning.nets, kinds, strict=True)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from edgefl.compute.measured import ClientWork, measure
 from edgefl.compute.meta import LayerWork, by_layer
-from edgefl.compute.modules import forward_counts
+from edgefl.compute.steps import forward_counts
 from edgefl.core import catalogue
 from edgefl.core.availability import DAY_S
 from edgefl.core.corners import Interval, known
@@ -257,8 +257,7 @@ def _part_works(layered: Sequence[LayerWork]) -> Iterator[dict[str, Any]]:
     for one in layered:
         every = Work(dict(kernel for work in one.work.values() for kernel in work))
         done = {"flops": _flops(every), "kernels": every.launches, "moved_bytes": every.bytes}
-        sizes = {f"{of}_bytes": getattr(one, f"{of}_bytes") for of in ("parameter", "gradient", "activation")}
-        yield {"what": one.what, "part": one.name, "module": one.kind, **done, **sizes}
+        yield {"what": one.what, "part": one.name, "module": one.kind, **done, **one.memory}
 
 
 _TAIL = "radio tail"
@@ -281,7 +280,7 @@ def _part_prices(
             whole = sum(each.values())
             joules = times(demand.compute_w + demand.idle_w, whole)
             found.append({**seconds, "seconds": whole, "joules": joules})
-        memory = {"memory_bytes": in_dtype(one.memory_bytes, pricer.dtype)}
+        memory = {"memory_bytes": in_dtype(sum(one.memory.values()), pricer.dtype)}
         yield {"what": one.what, "part": one.name, **_bounded(*found), **memory}
     for part, lasts, takes in (
         ("download", "down_s", "receive_j"),
@@ -432,7 +431,7 @@ def measured(
         RunError: the measuring process failed.
     """
     given = learning.spec.resolved(), work["exchange"], model, work["samples"]
-    host = measure(client_work, *given, limit=_MOST_STEPS)
+    host = measure(partial(client_work, *given), _MOST_STEPS)
     found = asdict(host)
     if "memory" in what:
         found["memory"] = memory_check(sum(work["peak"].values()), host.added_bytes, rows)

@@ -1,6 +1,7 @@
 """What engines work with: tasks, built from jobs, server versions and client states."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 
 import torch
 
@@ -13,7 +14,7 @@ from edgefl.core.user_code import returned
 from edgefl.planning.plan import Planned
 from edgefl.protocol import Predictor, Tree, parts_of, tree_map
 from edgefl.runs.states import States
-from edgefl.runs.task_builder import TaskBuilder, packed, rebuilt
+from edgefl.runs.task_builder import TaskBuilder, rebuilt
 
 _INITIAL = -1
 _STATE = "a client state (a dict) or None"
@@ -178,7 +179,10 @@ class Context:
         return outcome._replace(state={**(outcome.state or {}), **kept})
 
     def setup(self, trainer: Trainer) -> Setup:
-        return Setup(rebuilt, *packed(self.planned), trainer)
+        learning = self.planned.learning
+        build = partial(rebuilt, learning.spec.resolved(), self.builder.facts)
+        # The dataset's own files may be on another machine.
+        return Setup(build, learning.federation.for_training(), trainer)
 
     def personal_model(self, server: Tree, client: int) -> Predictor:
         method = self.builder.learning.methods[self.builder.model(client)]

@@ -202,15 +202,7 @@ class TaskBuilder:
         return Group(tasks, feed)
 
 
-def packed(planned: Planned) -> tuple[dict[str, Any], Federation]:
-    """What ``rebuilt`` needs: settings as plain data, and the data to train on."""
-    learning = planned.learning
-    settings = {"learning": learning.spec.resolved(), "facts": Facts.of(planned.plan)._asdict()}
-    return settings, learning.federation.for_training()
-
-
-def rebuilt(settings: Mapping[str, Any], federation: Federation) -> TaskBuilder:
-    """The builder in another process; the dataset's own files may be on another machine."""
-    spec, document = LearningSpec.of_resolved(settings["learning"], "scenario")
-    learning = learn_from(spec, document, federation)
-    return TaskBuilder.on(learning, Facts(**settings["facts"]), torch.device("cpu"))
+def rebuilt(resolved: Mapping[str, Any], facts: Facts, federation: Federation) -> TaskBuilder:
+    """The builder in another process, from a resolved ``LearningSpec`` and the data to train on."""
+    spec, document = LearningSpec.of_resolved(resolved, "scenario")
+    return TaskBuilder.on(learn_from(spec, document, federation), facts, torch.device("cpu"))

@@ -13,7 +13,7 @@ from plans import device, kernel, plan, prices, told
 from replayed import assert_same, small
 
 import edgefl
-from edgefl.compute.merging import merge_trace, one_merge
+from edgefl.compute.meta import merge_trace, one_merge
 from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import ELEMENTWISE, as_text, of_text

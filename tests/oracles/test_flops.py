@@ -16,8 +16,7 @@ from nightly import mostly, sampled
 from torch import nn
 from torch.nn import functional as F
 
-from edgefl.compute.modules import forward_counts
-from edgefl.compute.steps import forward_pass
+from edgefl.compute.steps import forward_counts, forward_pass
 from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import DEPTHWISE, FORWARD, GRAD_WEIGHT

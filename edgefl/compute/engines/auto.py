@@ -5,7 +5,7 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from edgefl.compute.engines._params import TrainingParams, Workers
+from edgefl.compute.engines import TrainingParams, Workers
 from edgefl.compute.job import Engine, EngineContext
 from edgefl.core.errors import UserError
 

@@ -1,6 +1,6 @@
 """Loop: one client after another, in this process: the reference."""
 
-from edgefl.compute.engines._params import TrainingParams
+from edgefl.compute.engines import TrainingParams
 from edgefl.compute.job import Engine, EngineContext, Local
 from edgefl.compute.loop import Loop
 

@@ -1,6 +1,6 @@
 """Processes: workers on this machine, one thread each, with data and server state in shared memory."""
 
-from edgefl.compute.engines._params import Working
+from edgefl.compute.engines import Working
 from edgefl.compute.job import Engine, EngineContext
 from edgefl.compute.parallel import Processes
 from edgefl.core.host import cores

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from edgefl.compute.engines._params import Working
+from edgefl.compute.engines import Working
 from edgefl.compute.job import Engine, EngineContext
 from edgefl.core.extras import needs
 
@@ -13,9 +13,7 @@ from edgefl.core.extras import needs
 class Params(Working):
     address: Annotated[
         Annotated[str, Field(pattern=r"^(auto|.+:\d+)$")] | None,
-        Field(
-            description="the cluster's address: auto or host:port; null starts one on this computer",
-        ),
+        Field(description="the cluster's address: auto or host:port; null starts one on this computer"),
     ] = None
 
     def check(self) -> None:

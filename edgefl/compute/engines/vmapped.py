@@ -1,6 +1,6 @@
 """Vmapped: many clients of one model at once, their weights stacked; for small models, and on a GPU."""
 
-from edgefl.compute.engines._params import Stacking
+from edgefl.compute.engines import Stacking
 from edgefl.compute.job import Engine, EngineContext, Local
 from edgefl.compute.vmapped import Vmapped
 

@@ -39,7 +39,7 @@ def test_what_has_no_cost_is_refused(call, message, placed):
     """An unknown operator is named, with where to add it; a random one is refused as such."""
     with torch.device("meta"), pytest.raises(UnknownOperatorError, match=message) as caught:
         traced(call, torch.empty(3, 3))
-    assert ("kernels.py" in str(caught.value)) == placed
+    assert ("kernels.py" in caught.value.hint) == placed
     assert caught.value.hint
 
 

@@ -1,5 +1,7 @@
 """One client's exchange done for real: what the figures mean, not how large they are."""
 
+from functools import partial
+
 import pytest
 
 from edgefl.compute.measured import measure
@@ -22,7 +24,7 @@ def draft():
 @pytest.fixture(scope="module")
 def found(draft):
     """A client of 80 samples, limited to 20 steps of its five epochs: a sample meets the peak."""
-    return measure(client_work, draft.scenario.learning.resolved(), "train", 0, 80, limit=20)
+    return measure(partial(client_work, draft.scenario.learning.resolved(), "train", 0, 80), 20)
 
 
 @pytest.mark.nightly

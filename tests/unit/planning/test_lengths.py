@@ -11,7 +11,7 @@ from edgefl.core.price import COLUMNS
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.group import drafts
-from edgefl.runs.task_builder import packed, rebuilt
+from edgefl.runs.task_builder import Facts, rebuilt
 from edgefl.store.plans import read_plan
 from edgefl.store.reader import read
 
@@ -89,7 +89,9 @@ def test_a_run_does_what_fits(tmp_path):
     assert one.status == "done"
     found = planned(local)
     assert found.resolved["scenario"]["local"]["epochs"] == {"fit": 0.3, "most": 5, "least": 1}
-    assert rebuilt(*packed(found)).learning.spec == found.learning.spec
+    learning = found.learning
+    again = rebuilt(learning.spec.resolved(), Facts.of(found.plan), learning.federation)
+    assert again.learning.spec == learning.spec
     with read(one.folder) as reader:
         again = read_plan(reader)
         flops = {row["client"]: row["flops"] for row in reader.rows("jobs", "job")}

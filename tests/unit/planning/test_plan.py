@@ -6,7 +6,6 @@ from edgefl.core import catalogue
 from edgefl.core.drafts import load
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs.task_builder import packed
 
 RUN_IDS = {
     "fedavg": "a0b555aa478d2040",
@@ -30,7 +29,7 @@ def test_run_ids_are_stable(planned):
 def test_learning_knows_nothing_of_the_system(planned):
     """Neither the fleet nor the server reaches the processes that train."""
     for one in planned.values():
-        learning = packed(one)[0]["learning"]
+        learning = one.learning.spec.resolved()
         assert set(learning) == {"seed", "task", "model", "method", "local", "evaluate", "wire"}
         assert learning.items() <= one.resolved["scenario"].items()
 
