@@ -58,8 +58,6 @@ KINDS = (*_YAML, *_CODE)
 
 
 class Entry(NamedTuple):
-    """One component."""
-
     # The file's, without suffix; a scenario's name includes its folders.
     name: str
     path: Path

@@ -11,8 +11,7 @@ from edgefl.core.notes import note
 from edgefl.core.overrides import put
 from edgefl.core.sourced import UNSOURCED, Record, Sourced, changed
 from edgefl.core.units import show_count
-from edgefl.core.validation import item_at
-from edgefl.core.yamls import Document, dump
+from edgefl.core.yamls import Document
 
 # Numbers without a source that a note names.
 _NAMED = 3
@@ -47,14 +46,14 @@ def _over(own: Document, base: Document, *, deep: bool) -> Document:
     for key, part in own.inside().items():
         found, below = part, known.get(key)
         if deep and part.data is None:
-            base = base.without(str(key))
+            base = base.without(key)
             continue
         if below and _is_number(part.data) and isinstance(below.data, dict) and "capacity" in below.data:
             # A battery's number alone is its capacity.
             found = put(below, ["capacity"], part)
         elif below and not (_is_number(part.data) or _is_number(below.data)):
             found = _over(part, below, deep=True)
-        base = put(base, [str(key)], found)
+        base = put(base, [key], found)
     return base
 
 
@@ -78,13 +77,10 @@ def attributed(record: Record, document: Document) -> Record:
     record = changed(record, named)
     if own:
         names = ", ".join(own[:_NAMED]) + (", ..." if len(own) > _NAMED else "")
-        given = item_at(document.data, own[0].split("."))
-        written = dump(given, in_line=True)
-        bounds = written.strip("{}") if isinstance(given, dict) else f"value: {written}"
         note(
             f"{Path(document.file).name}: {show_count(len(own), 'number')} without a source "
             f"count{'s' * (len(own) == 1)} as assumed ({names}); state one as "
-            f"{own[0].rpartition('.')[2]}: {{{bounds}, status: measured, source: ...}}"
+            "{value: NUMBER, status: measured, source: ...}"
         )
     return record
 

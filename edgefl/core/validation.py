@@ -41,7 +41,6 @@ def validate(record: type[T], value: Any, document: Document, prefix: Path = ())
 # Of errors that a record's own checks raise.
 _OWN_WORDS = frozenset({"value_error", "assertion_error"})
 
-
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
@@ -77,7 +76,7 @@ def _words(message: str) -> str:
     message = re.sub(r"a valid (dictionary|mapping).*", "a mapping of keys to values", message)
     message = re.sub(r"Input tag .* using (.*) does .*: (.*)", r"should have \1 set to one of \2", message)
     message = re.sub(r"Unable to .* discriminator (.*)", r"should have the key \1", message)
-    message = message.replace("a valid tuple", "a list").replace(" after validation", "")
+    message = re.sub("a valid (list|tuple)", "a list", message).replace(" after validation", "")
     for theirs, ours in _PLAINLY.items():
         message = message.replace(f"a valid {theirs}", ours)
     return re.sub(r"^(Input|Tuple|List|Dictionary|String|Value) ", "", message)

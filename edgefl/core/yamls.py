@@ -134,7 +134,7 @@ class Document:
         key = f", key {dotted!r}" if dotted and f" {dotted}=" not in file else ""
         return f"{_line_of(file, line)}{key}"
 
-    def inside(self) -> "dict[str | int, Document]":
+    def inside(self) -> "dict[Any, Document]":
         """The values of a mapping, by key, or of a list, by index; none of a scalar."""
         data = self.data
         pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
