@@ -155,8 +155,9 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     if canonical not in known:
         hint = _hint(kind, name, canonical, known)
         raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=hint)
-    _tell(kind, known[canonical])
-    return known[canonical]
+    if (found := known[canonical]).here:
+        note(f"found in ./{_INSIDE.get(kind, kind)}: {found.name}")
+    return found
 
 
 def _hint(kind: str, name: str, canonical: str, known: Mapping[str, Entry]) -> str:
@@ -209,16 +210,6 @@ def only_kind_of(name: str) -> str:
     every = {each for kind in KINDS if kind != "validation" for each in entries(kind) if "/" not in each}
     hint = _mentioning(name, KINDS) or nearest(name, every, otherwise="edgefl list has the names")
     raise UnknownNameError(f"nothing is named {name!r}", where="NAME", hint=hint)
-
-
-def _tell(kind: str, entry: Entry) -> None:
-    """Notes that a file of the working directory is used, or that another one is used in its place."""
-    folder = _INSIDE.get(kind, kind)
-    here = Path.cwd() / folder / f"{entry.name}.yaml"
-    if entry.here:
-        note(f"found in ./{folder}: {entry.name}")
-    elif kind in _YAML and here.is_file() and here.read_bytes() != entry.path.read_bytes():
-        note(f"./{folder}/{here.name} is not used: the {singular(kind)} {entry.name!r} is {entry.path}")
 
 
 def kind_of(word: str) -> str:

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.core import catalogue
-from edgefl.core.errors import UserError
+from edgefl.core.errors import UserError, short
 from edgefl.core.notes import note
 from edgefl.core.overrides import put
 from edgefl.core.sourced import UNSOURCED, Record, Sourced, changed
 from edgefl.core.units import show_count
 from edgefl.core.yamls import Document
 
-# Numbers without a source that a note names.
-_NAMED = 3
 # The source of a number that another device's file has.
 TAKEN = re.compile(r"^(taken from ([^\s:]+)): .*")
 # What is said of one device alone.
@@ -76,10 +74,9 @@ def attributed(record: Record, document: Document) -> Record:
 
     record = changed(record, named)
     if own:
-        names = ", ".join(own[:_NAMED]) + (", ..." if len(own) > _NAMED else "")
         note(
             f"{Path(document.file).name}: {show_count(len(own), 'number')} without a source "
-            f"count{'s' * (len(own) == 1)} as assumed ({names}); state one as "
+            f"count{'s' * (len(own) == 1)} as assumed ({short(', '.join(own))}); state one as "
             "{value: NUMBER, status: measured, source: ...}"
         )
     return record

@@ -137,14 +137,13 @@ class Document:
     def inside(self) -> "dict[Any, Document]":
         """The values of a mapping, by key, or of a list, by index; none of a scalar."""
         data = self.data
-        pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-        places: dict[str | int, dict[Keys, tuple[str, int]]] = {key: {} for key, _ in pairs}
+        keys = data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ()
+        own = self.places.get((), (self.file, 0))
+        places: dict[Any, dict[Keys, tuple[str, int]]] = {key: {(): own} for key in keys}
         for path, place in self.places.items():
             if path and path[0] in places:
                 places[path[0]][path[1:]] = place
-        own = self.places.get((), (self.file, 0))
-        parts = {key: {(): own, **at} for key, at in places.items()}
-        return {key: Document(at[()][0], data[key], self.context, at) for key, at in parts.items()}
+        return {key: Document(at[()][0], data[key], self.context, at) for key, at in places.items()}
 
     def without(self, *keys: str) -> "Document":
         return replace(self, data={key: value for key, value in self.data.items() if key not in keys})

@@ -7,7 +7,7 @@ import pytest
 from edgefl.core.drafts import load
 from edgefl.core.errors import ScenarioError
 from edgefl.core.notes import note, passed_to
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.core.yamls import Document
 
 LOCAL = "local: {optimizer: {name: sgd, lr: 0.01}}\n"
