@@ -24,7 +24,7 @@ from edgefl.cli.answering import (
     stderr,
 )
 from edgefl.core.errors import UserError
-from edgefl.core.extras import needs
+from edgefl.core.host import needs
 from edgefl.show.answers import Answer, Steps, quiet, several, unless
 from edgefl.show.table import cut
 

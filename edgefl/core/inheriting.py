@@ -10,7 +10,6 @@ from edgefl.core.errors import UserError, short
 from edgefl.core.notes import note
 from edgefl.core.overrides import put
 from edgefl.core.sourced import UNSOURCED, Record, Sourced, changed
-from edgefl.core.units import show_count
 from edgefl.core.yamls import Document
 
 # The source of a number that another device's file has.
@@ -74,11 +73,8 @@ def attributed(record: Record, document: Document) -> Record:
 
     record = changed(record, named)
     if own:
-        note(
-            f"{Path(document.file).name}: {show_count(len(own), 'number')} without a source "
-            f"count{'s' * (len(own) == 1)} as assumed ({short(', '.join(own))}); state one as "
-            "{value: NUMBER, status: measured, source: ...}"
-        )
+        what = f"{Path(document.file).name}: without a source, and so assumed: {short(', '.join(own))}"
+        note(f"{what}; state one as {{value: NUMBER, status: measured, source: ...}}")
     return record
 
 

@@ -44,16 +44,11 @@ class Strict(BaseModel):
     def _as_yaml_writes_it(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        known = cls.known_keys()
+        known = [*cls.model_fields, *cls.SHORT_FORMS]
         refused = value.keys() - known if cls.model_config["extra"] == "forbid" else ()
         return {
             key: Unknown(inner, known) if key in refused else _tuples(inner) for key, inner in value.items()
         }
-
-    @classmethod
-    def known_keys(cls) -> list[str]:
-        """The keys that it is read from, with those that are short for others."""
-        return [*cls.model_fields, *cls.SHORT_FORMS]
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

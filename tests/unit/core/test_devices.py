@@ -161,8 +161,8 @@ def test_numbers_alone_are_assumed_with_one_note(own, caplog):
         assert numbers[key].source == "given without a source in mine.yaml"
     (told,) = [record.getMessage() for record in caplog.records]
     assert told == (
-        "mine.yaml: 4 numbers without a source count as assumed "
-        "(memory, power.idle, power.active, backward_overhead); state one as {value: NUMBER, status: measured, source: ...}"
+        "mine.yaml: without a source, and so assumed: memory, power.idle, power.active, backward_overhead; "
+        "state one as {value: NUMBER, status: measured, source: ...}"
     )
     text = "title: t\ndown: 1 Mbit/s\nup: 1 Mbit/s\nlatency: 3 ms\nradio: {status: unknown, source: s}\n"
     own("profiles/links/wire.yaml", text)

@@ -173,7 +173,7 @@ def test_a_profiles_number_without_a_source_is_noted(tmp_path, monkeypatch):
     with passed_to(said.append):
         found = profile("mine").carbon
     assert found["server"]["power"]["source"].endswith("in mine.yaml")
-    assert any("mine.yaml: 1 number without a source" in one for one in said)
+    assert any("mine.yaml: without a source" in one for one in said)
 
 
 def test_the_page_lists_every_key():
