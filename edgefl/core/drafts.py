@@ -163,7 +163,8 @@ def _repeated(runs: Sequence[_SweptRun], document: Document, count: int) -> list
         raise ScenarioError(what, where=where)
     first = document.data.get(_SEED, Scenario.model_fields[_SEED].default)
     # What is no seed is refused where scenarios are read.
-    seeds = [Override.of(_SEED, first + nth, where) for nth in range(count)] if type(first) is int else []
+    each = range(first, first + count) if type(first) is int else ()
+    seeds = [Override(_SEED, Document.of(seed, where)) for seed in each]
     runs = _without(runs, seeds[:1])
     return [
         _SweptRun({**run.settings, _SEED: seed.value}, [*run.named, _SEED]) for seed in seeds for run in runs

@@ -96,8 +96,6 @@ class Document:
     def parse(cls, text: str, file: str) -> "Document":
         """The mapping in a text; ``file`` is for messages."""
         found = cls.value(text, file)
-        if found.data is None:
-            raise ScenarioError("the file is empty", where=file)
         if not isinstance(found.data, dict):
             raise ScenarioError("the file is not a mapping of keys to values", where=file)
         return found

@@ -92,7 +92,7 @@ def test_an_item_of_a_list_is_set_by_its_place():
     for key in ("model.hidden", "model.2.hidden", "model.-1.hidden", "model.\u00b2.hidden"):
         error = _fails("", "model=[mlp, cnn2]", f"{key}=[8]")
         assert (error.what, error.where) == (f"{key!r}: 'model' is a list", f"--set {key}=[8]")
-        assert error.hint == "give a place from 0 to 1, as in model.0"
+        assert error.hint == "give a place from 0 to 1"
 
 
 @pytest.mark.parametrize(
