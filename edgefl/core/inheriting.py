@@ -59,34 +59,29 @@ def _is_number(value: Any) -> bool:
     return not isinstance(value, dict) or value.keys() <= Sourced.model_fields.keys()
 
 
-def attributed(record: Record, document: Document) -> Record:
-    """A record whose numbers without a source name their file, with a note on those of this one."""
+def attributed(record: Record, document: Document, *, taken: bool = False) -> Record:
+    """A record whose numbers without a source name their file, with a note on those of this one.
+
+    If ``taken``, those from other devices' files are assumed: measured there, they are not this one's.
+    """
     own = list[str]()
 
     def named(key: str, number: Sourced[Any]) -> Sourced[Any]:
-        if number.source != UNSOURCED:
-            return number
         file, _ = document.written(key.split("."))
-        if file == document.file:
-            own.append(key)
-        return number.model_copy(update={"source": f"{UNSOURCED} in {Path(file).name}"})
+        status, source, is_own = number.status, number.source, file == document.file
+        if source == UNSOURCED:
+            source = f"{UNSOURCED} in {Path(file).name}"
+            if is_own:
+                own.append(key)
+        if taken and not is_own:
+            status = status if status == "unknown" else "assumed"
+            source = f"taken from {Path(file).stem}: {source}"
+        if source == number.source:
+            return number
+        return number.model_copy(update={"status": status, "source": source})
 
     record = changed(record, named)
     if own:
         what = f"{Path(document.file).name}: without a source, and so assumed: {short(', '.join(own))}"
         note(f"{what}; state one as {{value: NUMBER, status: measured, source: ...}}")
     return record
-
-
-def taken(record: Record, document: Document) -> Record:
-    """A device whose numbers from others' files are assumed: measured there, they are not this one's."""
-
-    def of_this(key: str, number: Sourced[Any]) -> Sourced[Any]:
-        file, _ = document.written(key.split("."))
-        if file == document.file:
-            return number
-        status = number.status if number.status == "unknown" else "assumed"
-        source = f"taken from {Path(file).stem}: {number.source}"
-        return number.model_copy(update={"status": status, "source": source})
-
-    return changed(record, of_this)

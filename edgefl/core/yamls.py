@@ -5,9 +5,7 @@ day, "yes" and "on" are text. No tag constructs an object, and what a few bytes 
 """
 
 import json
-import math
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -236,8 +234,7 @@ class _Composed:
 
     def _value(self, node: Any, path: Keys, line: int) -> Any:
         if len(self._places) >= MOST_VALUES:
-            what = f"there are more than {MOST_VALUES:,} values"
-            self._refuse(what, line, "an alias counts all that it refers to")
+            self._refuse(f"there are more than {MOST_VALUES:,} values, with those of aliases", line)
         if len(path) >= MOST_DEPTH:
             self._refuse(f"values are nested more than {MOST_DEPTH} levels deep", line)
         self._places[path] = self._file, line if self._lines and path else 0
@@ -257,8 +254,7 @@ class _Composed:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, ScalarNode):
-                hint = "put quotes around braces in a key"
-                self._refuse("a key must be a single word or number", line, hint)
+                self._refuse("a key must be a single word or number", line, "put quotes around braces")
             if key.value in found:
                 self._refuse(f"duplicate key {short(key.value)!r}", line, "remove one of them")
             found[key.value] = self._value(value, (*path, key.value), line)
@@ -271,11 +267,8 @@ class _Composed:
             value = _SCALARS[node.tag][1](node.value)
         except (ValueError, KeyError):  # also of 4,300 digits
             self._refuse(f"{short(node.value)!r} cannot be read as {_shown(node.tag)}", line)
-        if (isinstance(value, int) and not -_INT64 <= value < _INT64) or (
-            isinstance(value, float) and math.isinf(value) and "inf" not in node.value.lower()
-        ):
-            hint = _WITHIN if isinstance(value, int) else f"the largest is {sys.float_info.max:.1e}"
-            self._refuse(f"the number {short(node.value)} is too large", line, hint)
+        if isinstance(value, int) and not -_INT64 <= value < _INT64:
+            self._refuse(f"the number {short(node.value)} is too large", line, _WITHIN)
         return value
 
     def _refuse(self, what: str, line: int, hint: str = "") -> NoReturn:
