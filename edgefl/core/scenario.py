@@ -130,9 +130,6 @@ class Fit(Strict):
 class LocalTraining(Strict):
     """A client's training in one round: its length, and how it steps.
 
-    Planning replaces a batch size of "fit" by a number. A length of ``Fit`` stays as it is: jobs carry their
-    own numbers of steps.
-
     Attributes:
         epochs: passes over the client's data, or ``{fit: TIME, most: NUMBER, least: NUMBER}``; 1 if neither
             ``epochs`` nor ``steps`` is given.
