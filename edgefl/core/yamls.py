@@ -128,7 +128,7 @@ class Document:
         (file, line), dotted = self.written(path), ".".join(map(str, path))
         # An option such as "--set seed=x" names its own key.
         key = f", key {dotted!r}" if dotted and f" {dotted}=" not in file else ""
-        return f"{_line_of(file, line)}{key}"
+        return f"{file}:{line}{key}" if line else f"{file}{key}"
 
     def inside(self) -> "dict[Any, Document]":
         """The values of a mapping, by key, or of a list, by index; none of a scalar."""
@@ -156,15 +156,8 @@ class Document:
             raise
         except (OverflowError, MemoryError) as error:
             room = "this machine's memory" if isinstance(error, MemoryError) else "64 bits"
-            raise ScenarioError(
-                f"what this asks for is too large: it does not fit into {room}",
-                where=self.file,
-                hint="look for a number of epochs, steps, clients or units that is too large",
-            ) from error
-
-
-def _line_of(file: str, line: int) -> str:
-    return f"{file}:{line}" if line else file
+            what = f"what this asks for is too large: it does not fit into {room}"
+            raise ScenarioError(what, where=self.file) from error
 
 
 def _within(text: str) -> int:
@@ -272,7 +265,7 @@ class _Composed:
         return value
 
     def _refuse(self, what: str, line: int, hint: str = "") -> NoReturn:
-        where = _line_of(self._file, line if self._lines else 0)
+        where = f"{self._file}:{line}" if line and self._lines else self._file
         raise ScenarioError(what, where=where, hint=hint) from None
 
 

@@ -73,7 +73,7 @@ def test_regions_in_all_forms():
         ({"regions": {"DE": 0}}, "at least one of the regions must have a share above 0"),
         ({"regions": {"a": {"g_per_kwh": [1, 2]}}}, "not 2"),
         ({"regions": {"a": {"g_per_kwh": "nan"}}}, "g_per_kwh 'nan': Input should be a finite"),
-        ({"network": 0.1}, "0.1 is not an energy per byte; write a number and a unit"),
+        ({"network": 0.1}, "0.1 is no energy per byte; write a number and a unit"),
         ({"regions": ["DE", "FR"], "server": {"power": "1 W"}}, "the server needs a region"),
         ({"embodied": "used"}, "'busy' or 'owned'"),
     ],
