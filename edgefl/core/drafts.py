@@ -26,7 +26,6 @@ P = ParamSpec("P")
 
 # Of a sweep; `docs/scenarios.md` states it.
 MOST_RUNS = 10_000
-_SEED = "seed"
 
 
 @dataclass(frozen=True)
@@ -161,13 +160,15 @@ def _repeated(runs: Sequence[_SweptRun], document: Document, count: int) -> list
     if not 1 <= count <= MOST_RUNS:
         what = f"the number of seeds must be a whole number from 1 to {MOST_RUNS:,}"
         raise ScenarioError(what, where=where)
-    first = document.data.get(_SEED, Scenario.model_fields[_SEED].default)
+    first = document.data.get("seed", Scenario.model_fields["seed"].default)
     # What is no seed is refused where scenarios are read.
     each = range(first, first + count) if type(first) is int else ()
-    seeds = [Override(_SEED, Document.of(seed, where)) for seed in each]
+    seeds = [Override("seed", Document.of(seed, where)) for seed in each]
     runs = _without(runs, seeds[:1])
     return [
-        _SweptRun({**run.settings, _SEED: seed.value}, [*run.named, _SEED]) for seed in seeds for run in runs
+        _SweptRun({**run.settings, "seed": seed.value}, [*run.named, "seed"])
+        for seed in seeds
+        for run in runs
     ] or list(runs)
 
 

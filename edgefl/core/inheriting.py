@@ -14,8 +14,6 @@ from edgefl.core.yamls import Document
 
 # The source of a number that another device's file has.
 TAKEN = re.compile(r"^(taken from ([^\s:]+)): .*")
-# What is said of one device alone.
-_OWN = frozenset({"title", "notes"})
 
 
 def inherited(kind: str, own: Document) -> Document:
@@ -33,7 +31,8 @@ def inherited(kind: str, own: Document) -> Document:
         layers.append(Document.read(catalogue.find(kind, name, where=where).path))
     merged = layers.pop()
     for layer in reversed(layers):
-        merged = _over(layer, merged.without(*_OWN) if deep else merged, deep=deep)
+        # Titles and notes are said of one device alone.
+        merged = _over(layer, merged.without("title", "notes") if deep else merged, deep=deep)
     return replace(own, data=merged.data, places=merged.places).without("like")
 
 

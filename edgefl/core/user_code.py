@@ -228,11 +228,8 @@ def of_path(error: BaseException) -> UserError | None:
     """The message for a path that is too long or not for this user, which nobody else can have given."""
     if not isinstance(error, OSError) or error.filename is None:
         return None
-    path = short(str(error.filename))
-    if error.errno == errno.ENAMETOOLONG:
-        return UserError(f"the path {path} is too long")
-    if isinstance(error, PermissionError):
-        return UserError(f"cannot use {path}: {error.strerror}", where=str(error.filename))
+    if error.errno == errno.ENAMETOOLONG or isinstance(error, PermissionError):
+        return UserError(f"cannot use {short(str(error.filename), 200)}: {error.strerror}")
     return None
 
 

@@ -65,8 +65,7 @@ def text_of(path: Path, most_bytes: int | None = None) -> str:
             raise ScenarioError(f"{path.name} is larger than {most_bytes:,} bytes", where=str(path))
         return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        is_text = not isinstance(error, UnicodeDecodeError)
-        reason = (getattr(error, "strerror", None) or error) if is_text else "it is not UTF-8 text"
+        reason = getattr(error, "strerror", None) or error
         raise ScenarioError(f"cannot read {path.name}: {reason}", where=str(path)) from error
 
 
