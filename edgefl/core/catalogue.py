@@ -61,8 +61,6 @@ class Entry(NamedTuple):
     # The file's, without suffix; a scenario's name includes its folders.
     name: str
     path: Path
-    # Whether it is the working directory's.
-    here: bool = False
 
 
 def shipped(kind: str) -> Path:
@@ -124,8 +122,7 @@ def entries(kind: str) -> Mapping[str, Entry]:
                 raise UserError(what, where=where, hint="rename one of them")
             found[entry.name] = entry
     here = _scan(kind, Path.cwd() / _INSIDE.get(kind, kind)) if kind in _YAML else []
-    own = {entry.name: entry._replace(here=True) for entry in here}
-    return dict(sorted({**own, **found}.items()))
+    return dict(sorted({**{entry.name: entry for entry in here}, **found}.items()))
 
 
 @cache
@@ -155,9 +152,7 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     if canonical not in known:
         hint = _hint(kind, name, canonical, known)
         raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=hint)
-    if (found := known[canonical]).here:
-        note(f"found in ./{_INSIDE.get(kind, kind)}: {found.name}")
-    return found
+    return known[canonical]
 
 
 def _hint(kind: str, name: str, canonical: str, known: Mapping[str, Entry]) -> str:
