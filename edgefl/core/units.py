@@ -37,6 +37,8 @@ _DIMENSIONS: dict[str, tuple[str, dict[str, float]]] = {
 _MINUTE_S = 60
 _HOUR_S = 3600
 _DAY_S = 86_400
+# Of a full battery; below it digits say nothing.
+_LEAST_CHARGE = 1e-5
 
 _QUANTITY = re.compile(r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z/]+)\s*$")
 
@@ -129,13 +131,18 @@ def amount(value: float, unit: str) -> tuple[str, str]:
     return number, "day" if unit == "days" and number == "1" else _NAMES.get(unit, unit)
 
 
+def _charge(share: float) -> str:
+    """A share of a full battery, with three digits; a day may take several of them."""
+    return "<0.001" if 0 < share < _LEAST_CHARGE else _three_digits(100 * share)
+
+
 def _three_digits(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"  # noqa: PLR2004 - else it has an exponent
 
 
 def _plain(value: float) -> str:
     """Three digits without an exponent."""
-    return f"{Decimal(f'{value:.3g}'):,f}"
+    return f"{Decimal(f'{value:.3g}'):f}"
 
 
 def _count(value: float) -> str:
@@ -144,8 +151,7 @@ def _count(value: float) -> str:
 
 _NUMBERS: Mapping[str, Callable[[float], str]] = {
     "share": lambda value: show_share(value, 1).removesuffix("%"),
-    # A day may take several of them.
-    "battery": lambda value: _plain(100 * value),
+    "battery": _charge,
     "days": _three_digits,
     "index": "{:.2f}".format,
     "": _count,

@@ -59,7 +59,7 @@ CELLS = [
     (Value(1234.0), "", "1,234"),
     (Value(0.1), "index", "0.10"),
     (Value(1.82779), "nats", "1.83 nats"),
-    (Value(2e-6), "battery", "0.0002%"),
+    (Value(2e-6), "battery", "<0.001%"),
     (Value(0.0312), "battery", "3.12%"),
     (Value(23.4), "battery", "2,340%"),
     (Value(0.99), "days", "23 h 46 min"),
