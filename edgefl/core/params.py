@@ -20,9 +20,8 @@ def unless(value: Any) -> Any:
 
 
 class Unknown(NamedTuple):
-    """The value of a key that a record does not have, and the keys that it has; such a key is refused."""
+    """In place of the value of a key that a record does not have, which is refused: the keys that it has."""
 
-    value: Any
     known: list[str]
 
 
@@ -46,9 +45,7 @@ class Strict(BaseModel):
             return value
         known = [*cls.model_fields, *cls.SHORT_FORMS]
         refused = value.keys() - known if cls.model_config["extra"] == "forbid" else ()
-        return {
-            key: Unknown(inner, known) if key in refused else _tuples(inner) for key, inner in value.items()
-        }
+        return {key: Unknown(known) if key in refused else _tuples(inner) for key, inner in value.items()}
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
