@@ -23,6 +23,7 @@ from edgefl.core.fleet import Cell, Failures, Fleet, FleetMember
 from edgefl.core.scenario import (
     Checkpointing,
     Evaluation,
+    LocalTraining,
     Public,
     Scenario,
     Server,
@@ -31,7 +32,6 @@ from edgefl.core.scenario import (
     Until,
     Wire,
 )
-from edgefl.core.training import LocalTraining
 from edgefl.core.users import Users
 from edgefl.planning.describe import describe, parameters
 

@@ -10,7 +10,7 @@ import torch
 from edgefl.core import catalogue
 from edgefl.core.event import JOB, TrainingJob
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.protocol import (
     Arrival,
     Batch,

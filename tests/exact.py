@@ -9,7 +9,7 @@ import torch
 from builders import arrival, build_method, build_net
 
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, Tree, tree_map
 
 CLASSES, WIDTH, PIXELS, RATE = 4, 6, 12, 0.3

@@ -3,7 +3,7 @@
 import shlex
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from edgefl.core.devices import Board
 from edgefl.core.devices.roofline import Roofline
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically, check_free, check_out
-from edgefl.core.fresh import Caller, call
+from edgefl.core.fresh import call
 from edgefl.core.host import check_threads
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, dump
@@ -178,7 +178,7 @@ def calibrate(
     powers: Powers | None = None,
     effort: Effort = FULL,
     root: Path = Path("/"),
-    run: Caller = call,
+    run: Callable[..., Any] = call,
     progress: Steps = quiet,
 ) -> Calibration:
     """Measures this machine and writes a device file.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 import torch
@@ -20,7 +20,6 @@ from edgefl.calibrate.energy import EnergySpan
 from edgefl.calibrate.workloads import Call, OnnxInference, Operation, Workload, export
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.cost import Work
-from edgefl.core.fresh import Caller
 from edgefl.show.answers import Steps
 
 LEAST_CALLS = 4
@@ -151,7 +150,7 @@ def runtime(package: str) -> str:
 class Session:
     """The measurements of one calibration, and their progress."""
 
-    def __init__(self, effort: Effort, threads: int, call: Caller, progress: Steps) -> None:
+    def __init__(self, effort: Effort, threads: int, call: Callable[..., Any], progress: Steps) -> None:
         self.effort = effort
         self.how = Circumstances(threads, effort.repeats, dt.datetime.now(dt.UTC).date().isoformat())
         self._call = call

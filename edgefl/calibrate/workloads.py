@@ -21,7 +21,7 @@ from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import Work
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, Site, tree_map
 from edgefl.protocol.meta_device import meta_device
 

@@ -24,7 +24,7 @@ from edgefl.cli.answering import (
     stderr,
 )
 from edgefl.core.errors import UserError
-from edgefl.core.extras import needs
+from edgefl.core.host import needs
 from edgefl.show.answers import Answer, Steps, quiet, several, unless
 from edgefl.show.table import cut
 
@@ -135,6 +135,7 @@ def replay(
     """
     from edgefl.analysis.summary import target_of
     from edgefl.core.overrides import Override
+    from edgefl.core.yamls import Document
     from edgefl.runs.group import as_overrides
     from edgefl.runs.replaying import Replayer, each_fleet, fleet_name
     from edgefl.runs.results import folders_of
@@ -146,7 +147,7 @@ def replay(
     accuracy = target_of(target, folders)
     named: dict[str, Override] = {}
     for one in several(fleet):
-        override = Override.of("fleet", one, f"--fleet {one}" if isinstance(one, str) else "fleet")
+        override = Override("fleet", Document.of(one, f"--fleet {one}" if isinstance(one, str) else "fleet"))
         named[str(override.value.data)] = override
     fleets = each_fleet(list(named.values()), given)
     pairs = [(folder, each) for each in fleets for folder in folders]

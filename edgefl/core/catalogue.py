@@ -58,13 +58,9 @@ KINDS = (*_YAML, *_CODE)
 
 
 class Entry(NamedTuple):
-    """One component."""
-
     # The file's, without suffix; a scenario's name includes its folders.
     name: str
     path: Path
-    # Whether it is the working directory's.
-    here: bool = False
 
 
 def shipped(kind: str) -> Path:
@@ -126,8 +122,7 @@ def entries(kind: str) -> Mapping[str, Entry]:
                 raise UserError(what, where=where, hint="rename one of them")
             found[entry.name] = entry
     here = _scan(kind, Path.cwd() / _INSIDE.get(kind, kind)) if kind in _YAML else []
-    own = {entry.name: entry._replace(here=True) for entry in here}
-    return dict(sorted({**own, **found}.items()))
+    return dict(sorted({**{entry.name: entry for entry in here}, **found}.items()))
 
 
 @cache
@@ -157,7 +152,6 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     if canonical not in known:
         hint = _hint(kind, name, canonical, known)
         raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=hint)
-    _tell(kind, known[canonical])
     return known[canonical]
 
 
@@ -211,16 +205,6 @@ def only_kind_of(name: str) -> str:
     every = {each for kind in KINDS if kind != "validation" for each in entries(kind) if "/" not in each}
     hint = _mentioning(name, KINDS) or nearest(name, every, otherwise="edgefl list has the names")
     raise UnknownNameError(f"nothing is named {name!r}", where="NAME", hint=hint)
-
-
-def _tell(kind: str, entry: Entry) -> None:
-    """Notes that a file of the working directory is used, or that another one is used in its place."""
-    folder = _INSIDE.get(kind, kind)
-    here = Path.cwd() / folder / f"{entry.name}.yaml"
-    if entry.here:
-        note(f"found in ./{folder}: {entry.name}")
-    elif kind in _YAML and here.is_file() and here.read_bytes() != entry.path.read_bytes():
-        note(f"./{folder}/{here.name} is not used: the {singular(kind)} {entry.name!r} is {entry.path}")
 
 
 def kind_of(word: str) -> str:

@@ -45,9 +45,6 @@ class OfKind:
 
     def read(self, value: Any, info: ValidationInfo) -> Any:
         """The component that plain data name, as its file's ``Params``."""
-        if type(value) is Component:
-            # By its name alone, as a default of a user's may be.
-            value = value.name
         if isinstance(value, Strict):
             return value
         given = {self.key: value} if isinstance(value, str) else value

@@ -27,25 +27,14 @@ def document(value: Any) -> Any:
         return None if kind is float and not math.isfinite(value) else value
     if is_dataclass(value):
         return dict(_keys(value))
-    value = _as_builtin(value)
+    # Of pydantic, NamedTuples and NumPy; importing their classes would slow every command down.
+    for as_builtin in ("model_dump", "_asdict", "tolist"):
+        if hasattr(value, as_builtin):
+            return document(getattr(value, as_builtin)())
     if isinstance(value, Mapping):
         return {key: document(inner) for key, inner in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return [document(inner) for inner in value] if isinstance(value, (list, tuple)) else value
-
-
-def _as_builtin(value: Any) -> Any:
-    """A pydantic model, a NamedTuple, a path, a NumPy array or number as what Python has for it.
-
-    They are not known by their classes, since importing pydantic or NumPy would slow every command down.
-    """
-    if hasattr(value, "model_dump"):
-        return value.model_dump()
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return value._asdict()
-    if hasattr(value, "tolist"):
-        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [document(inner) for inner in value]
     return str(value) if isinstance(value, Path) else value
 
 

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Annotated, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+from pydantic import Field
 
 from edgefl.core import inheriting
 from edgefl.core.errors import ScenarioError, quoted, short
@@ -24,7 +26,6 @@ P = ParamSpec("P")
 
 # Of a sweep; `docs/scenarios.md` states it.
 MOST_RUNS = 10_000
-_SEED = "seed"
 
 
 @dataclass(frozen=True)
@@ -75,25 +76,26 @@ def load(
 
 def _scaled(document: Document, given: Sequence[Override]) -> tuple[Document, list[Override]]:
     """The scenario without its scales, and the overrides, after the settings of the scale that is chosen."""
-    example = "for example scales: {small: {server.rounds: 2}}"
     others = [one for one in given if one.key != SCALE]
     inside = document.inside()
     chosen = next((one.value for one in reversed(given) if one.key == SCALE), inside.get(SCALE))
-    scales = document.data.get(SCALES) or {}
-    if not isinstance(scales, dict) or not all(isinstance(one, dict) for one in scales.values()):
-        where = document.place([SCALES])
-        raise ScenarioError("'scales' must map names to settings", where=where, hint=example)
+    scales = validate(dict[str, dict[str, Any]], document.data.get(SCALES) or {}, document, [SCALES])
     rest = document.without(SCALE, SCALES)
     if chosen is None or chosen.data is None:
         return rest, others
     name = str(chosen.data)
     if name not in scales:
         what = f"the scenario has no scale {short(name)!r}"
+        example = "for example scales: {small: {server.rounds: 2}}"
         known = f"it has {', '.join(scales)}" if scales else f"it has none; {example}"
         raise ScenarioError(what, where=chosen.place(), hint=known)
     settings = inside[SCALES].inside()[name].inside()
-    own = [Override(str(key), value) for key, value in settings.items()]
+    own = [Override(key, value) for key, value in settings.items()]
     return put(rest, [SCALE], replace(chosen, data=name)), [*own, *others]
+
+
+# Keys' values; null for none.
+_Sweep = Annotated[dict[str, Annotated[list[Any], Field(min_length=1)] | None], Field(min_length=1)]
 
 
 class _SweptRun(NamedTuple):
@@ -105,31 +107,22 @@ class _SweptRun(NamedTuple):
 
 def _swept(document: Document) -> list[_SweptRun]:
     """The runs of a scenario's sweep: pairs of settings that belong together, and axes, all combined."""
-
-    def wrong(what: str, *keys: str | int, hint: str = "") -> ScenarioError:
-        return ScenarioError(what, where=document.place([SWEEP, *keys]), hint=hint)
-
     sweep = document.inside().get(SWEEP)
     if sweep is None or sweep.data is None:
         return [_SweptRun({}, [])]
-    if not isinstance(sweep.data, dict) or not sweep.data:
-        raise wrong("a sweep must map keys to lists, or 'runs' to a list of settings")
+    validate(_Sweep, sweep.data, document, [SWEEP])
     # What is null is taken out, as by --set sweep.KEY=null.
-    parts = {str(key): part for key, part in sweep.inside().items() if part.data is not None}
+    parts = {key: part for key, part in sweep.inside().items() if part.data is not None}
     pairs = parts.pop(PAIRS, Document.of([{}], document.file))
-    if not (isinstance(pairs.data, list) and pairs.data and all(isinstance(one, dict) for one in pairs.data)):
-        raise wrong("'runs' must be a list of mappings of keys to values", PAIRS)
-    for key, axis in parts.items():
-        if not isinstance(axis.data, list) or not axis.data:
-            what = "an empty list" if axis.data == [] else "not a list of values"
-            raise wrong(f"the sweep's {key!r} is {what}", key, hint=f"write {key}: [a, b]")
+    validate(list[dict[str, Any]], pairs.data, document, [SWEEP, PAIRS])
     if SCALE in parts or any(SCALE in pair for pair in pairs.data):
-        raise wrong("a scale cannot be swept", hint="choose one with --set scale=NAME")
+        hint = "choose one with --set scale=NAME"
+        raise ScenarioError("a scale cannot be swept", where=document.place([SWEEP]), hint=hint)
     count = len(pairs.data) * math.prod(len(axis.data) for axis in parts.values())
     _check_size(count, document)
     found, axes = [], [axis.inside().values() for axis in parts.values()]
     for pair, *values in itertools.product(pairs.inside().values(), *axes):
-        own = {str(key): value for key, value in pair.inside().items()}
+        own = pair.inside()
         named = ["name"] if "name" in own else list(own)
         found.append(_SweptRun({**own, **dict(zip(parts, values, strict=True))}, [*named, *parts]))
     return found
@@ -167,12 +160,15 @@ def _repeated(runs: Sequence[_SweptRun], document: Document, count: int) -> list
     if not 1 <= count <= MOST_RUNS:
         what = f"the number of seeds must be a whole number from 1 to {MOST_RUNS:,}"
         raise ScenarioError(what, where=where)
-    first = document.data.get(_SEED, Scenario.model_fields[_SEED].default)
+    first = document.data.get("seed", Scenario.model_fields["seed"].default)
     # What is no seed is refused where scenarios are read.
-    seeds = [Override.of(_SEED, first + nth, where) for nth in range(count)] if type(first) is int else []
+    each = range(first, first + count) if type(first) is int else ()
+    seeds = [Override("seed", Document.of(seed, where)) for seed in each]
     runs = _without(runs, seeds[:1])
     return [
-        _SweptRun({**run.settings, _SEED: seed.value}, [*run.named, _SEED]) for seed in seeds for run in runs
+        _SweptRun({**run.settings, "seed": seed.value}, [*run.named, "seed"])
+        for seed in seeds
+        for run in runs
     ] or list(runs)
 
 

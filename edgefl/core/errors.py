@@ -12,10 +12,6 @@ from typing import Any
 
 # Of the mistakes that were found together, so many are told.
 _TOLD = 10
-# The most characters of another library's or a user's message that are told.
-_LONGEST = 500
-# The most characters of a value that a message quotes.
-_QUOTED = 60
 # The most names that are offered for a part of them.
 _OFFERED = 5
 
@@ -124,7 +120,7 @@ def words_of(error: BaseException) -> str:
 def in_one_line(error: BaseException) -> str:
     """Any exception in one line: its type and the first line of its message, cut if it is long."""
     name, (line, *_) = type(error).__name__, words_of(error).splitlines() or [""]
-    return f"{name}: {short(line, _LONGEST)}" if line else name
+    return f"{name}: {short(line, 500)}" if line else name
 
 
 def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
@@ -154,7 +150,7 @@ def closest(name: str, known: Iterable[str]) -> str:
     return folded[close[0]] if close else ""
 
 
-def short(text: str, most: int = _QUOTED) -> str:
+def short(text: str, most: int = 60) -> str:
     """A text for messages, cut if it is long."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 

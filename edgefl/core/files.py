@@ -88,8 +88,7 @@ def check_out(path: Path, example: str, *, force: bool, suffixes: Sequence[str])
     if path.exists() and not path.is_file():
         raise _refused(f"{path} is not a regular file", _OTHER)
     if path.suffix.lower() not in suffixes:
-        *others, last = suffixes
-        ends = f"{path.name} must end in {' or '.join(filter(None, (', '.join(others), last)))}"
+        ends = f"{path.name} must end in {' or '.join(suffixes)}"
         raise _refused(ends, f"try --out {path.parent / example}")
     if not path.parent.is_dir():
         raise _refused(f"there is no folder {path.parent}", f"mkdir -p {path.parent}")

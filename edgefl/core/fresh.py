@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
 from loky import ProcessPoolExecutor
 
@@ -14,9 +14,6 @@ from edgefl.core.user_code import user_code
 
 Arguments = TypeVarTuple("Arguments")
 Answer = TypeVar("Answer")
-
-Caller: TypeAlias = Callable[..., Any]
-"""``call``, or a stand-in."""
 
 
 def call(

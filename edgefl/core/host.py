@@ -1,4 +1,4 @@
-"""This computer and this process, as the system reports them."""
+"""This computer, this process and what is installed, as the system reports them."""
 
 import os
 import platform
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,6 +35,15 @@ def version() -> str:
         return installed("edgefl-emulator")
     except PackageNotFoundError:
         return "unknown"
+
+
+def needs(module: str, what: str, extra: str = "", where: str = "") -> None:
+    """Refuses ``what`` needs a package that is not installed, said with its verb, as in "figures need"."""
+    spec = find_spec(module)
+    # A directory of that name is a namespace package; W&B makes one where it is used.
+    if spec is None or spec.origin is None:
+        hint = f"pip install 'edgefl-emulator[{extra or module}]'"
+        raise UserError(f"{what} {module}, which is not installed", where=where, hint=hint)
 
 
 def board_name() -> str:

@@ -6,20 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.core import catalogue
-from edgefl.core.errors import UserError
+from edgefl.core.errors import UserError, short
 from edgefl.core.notes import note
 from edgefl.core.overrides import put
 from edgefl.core.sourced import UNSOURCED, Record, Sourced, changed
-from edgefl.core.units import show_count
-from edgefl.core.validation import item_at
-from edgefl.core.yamls import Document, dump
+from edgefl.core.yamls import Document
 
-# Numbers without a source that a note names.
-_NAMED = 3
 # The source of a number that another device's file has.
 TAKEN = re.compile(r"^(taken from ([^\s:]+)): .*")
-# What is said of one device alone.
-_OWN = frozenset({"title", "notes"})
 
 
 def inherited(kind: str, own: Document) -> Document:
@@ -37,7 +31,8 @@ def inherited(kind: str, own: Document) -> Document:
         layers.append(Document.read(catalogue.find(kind, name, where=where).path))
     merged = layers.pop()
     for layer in reversed(layers):
-        merged = _over(layer, merged.without(*_OWN) if deep else merged, deep=deep)
+        # Titles and notes are said of one device alone.
+        merged = _over(layer, merged.without("title", "notes") if deep else merged, deep=deep)
     return replace(own, data=merged.data, places=merged.places).without("like")
 
 
@@ -47,14 +42,14 @@ def _over(own: Document, base: Document, *, deep: bool) -> Document:
     for key, part in own.inside().items():
         found, below = part, known.get(key)
         if deep and part.data is None:
-            base = base.without(str(key))
+            base = base.without(key)
             continue
         if below and _is_number(part.data) and isinstance(below.data, dict) and "capacity" in below.data:
             # A battery's number alone is its capacity.
             found = put(below, ["capacity"], part)
         elif below and not (_is_number(part.data) or _is_number(below.data)):
             found = _over(part, below, deep=True)
-        base = put(base, [str(key)], found)
+        base = put(base, [key], found)
     return base
 
 
@@ -63,41 +58,29 @@ def _is_number(value: Any) -> bool:
     return not isinstance(value, dict) or value.keys() <= Sourced.model_fields.keys()
 
 
-def attributed(record: Record, document: Document) -> Record:
-    """A record whose numbers without a source name their file, with a note on those of this one."""
+def attributed(record: Record, document: Document, *, taken: bool = False) -> Record:
+    """A record whose numbers without a source name their file, with a note on those of this one.
+
+    If ``taken``, those from other devices' files are assumed: measured there, they are not this one's.
+    """
     own = list[str]()
 
     def named(key: str, number: Sourced[Any]) -> Sourced[Any]:
-        if number.source != UNSOURCED:
-            return number
         file, _ = document.written(key.split("."))
-        if file == document.file:
-            own.append(key)
-        return number.model_copy(update={"source": f"{UNSOURCED} in {Path(file).name}"})
+        status, source, is_own = number.status, number.source, file == document.file
+        if source == UNSOURCED:
+            source = f"{UNSOURCED} in {Path(file).name}"
+            if is_own:
+                own.append(key)
+        if taken and not is_own:
+            status = status if status == "unknown" else "assumed"
+            source = f"taken from {Path(file).stem}: {source}"
+        if source == number.source:
+            return number
+        return number.model_copy(update={"status": status, "source": source})
 
     record = changed(record, named)
     if own:
-        names = ", ".join(own[:_NAMED]) + (", ..." if len(own) > _NAMED else "")
-        given = item_at(document.data, own[0].split("."))
-        written = dump(given, in_line=True)
-        bounds = written.strip("{}") if isinstance(given, dict) else f"value: {written}"
-        note(
-            f"{Path(document.file).name}: {show_count(len(own), 'number')} without a source "
-            f"count{'s' * (len(own) == 1)} as assumed ({names}); state one as "
-            f"{own[0].rpartition('.')[2]}: {{{bounds}, status: measured, source: ...}}"
-        )
+        what = f"{Path(document.file).name}: without a source, and so assumed: {short(', '.join(own))}"
+        note(f"{what}; state one as {{value: NUMBER, status: measured, source: ...}}")
     return record
-
-
-def taken(record: Record, document: Document) -> Record:
-    """A device whose numbers from others' files are assumed: measured there, they are not this one's."""
-
-    def of_this(key: str, number: Sourced[Any]) -> Sourced[Any]:
-        file, _ = document.written(key.split("."))
-        if file == document.file:
-            return number
-        status = number.status if number.status == "unknown" else "assumed"
-        source = f"taken from {Path(file).stem}: {number.source}"
-        return number.model_copy(update={"status": status, "source": source})
-
-    return changed(record, of_this)

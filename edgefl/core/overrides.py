@@ -18,11 +18,6 @@ class Override(NamedTuple):
     value: Document
 
     @classmethod
-    def of(cls, key: str, value: Any, where: str) -> "Override":
-        """A value of Python's, and what gave it."""
-        return cls(key, Document.of(value, where))
-
-    @classmethod
     def parse(cls, text: str) -> "Override":
         """One that was given as KEY=VALUE."""
         key, separator, value = text.partition("=")
@@ -78,7 +73,7 @@ def _put(data: Any, keys: Sequence[str], value: Document, path: list[str | int])
     if isinstance(data, list):
         if key not in map(str, range(len(data))):
             what = ".".join(keys[:depth])
-            hint = f"give a place from 0 to {len(data) - 1}, as in {what}.0" if data else "it is empty"
+            hint = f"give a place from 0 to {len(data) - 1}" if data else "it is empty"
             raise ScenarioError(f"{'.'.join(keys)!r}: {what!r} is a list", where=value.place(), hint=hint)
         path.append(place := int(key))
         return [*data[:place], _put(data[place], keys, value, path), *data[place + 1 :]]

@@ -20,9 +20,8 @@ def unless(value: Any) -> Any:
 
 
 class Unknown(NamedTuple):
-    """The value of a key that a record does not have, and the keys that it has; such a key is refused."""
+    """In place of the value of a key that a record does not have, which is refused: the keys that it has."""
 
-    value: Any
     known: list[str]
 
 
@@ -44,16 +43,9 @@ class Strict(BaseModel):
     def _as_yaml_writes_it(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        known = cls.known_keys()
+        known = [*cls.model_fields, *cls.SHORT_FORMS]
         refused = value.keys() - known if cls.model_config["extra"] == "forbid" else ()
-        return {
-            key: Unknown(inner, known) if key in refused else _tuples(inner) for key, inner in value.items()
-        }
-
-    @classmethod
-    def known_keys(cls) -> list[str]:
-        """The keys that it is read from, with those that are short for others."""
-        return [*cls.model_fields, *cls.SHORT_FORMS]
+        return {key: Unknown(known) if key in refused else _tuples(inner) for key, inner in value.items()}
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

@@ -121,33 +121,27 @@ def _amounts(number: Any) -> list[float]:
 
 def sourced(record: BaseModel) -> list[tuple[str, Sourced[Any]]]:
     """Every sourced number in a record, with its dotted name."""
-    found = list[tuple[str, Sourced[Any]]]()
-
-    def take(name: str, number: Sourced[Any]) -> Sourced[Any]:
-        found.append((name, number))
-        return number
-
-    changed(record, take)
-    return found
+    found: dict[str, Sourced[Any]] = {}
+    changed(record, found.setdefault)
+    return list(found.items())
 
 
 def changed(record: Record, change: Callable[[str, Sourced[Any]], Sourced[Any]]) -> Record:
     """A record whose sourced numbers are changed, by their dotted names, as by ``numbers.get``."""
-    copied: Record = _changed(record, "", change)
+
+    def of(value: Any, name: str) -> Any:
+        if isinstance(value, Sourced):
+            return change(name.removeprefix("."), value)
+        if isinstance(value, BaseModel):
+            old = {key: getattr(value, key) for key in type(value).model_fields}
+            new = of(old, name)
+            # What a record leaves out, as its default, is still left out.
+            return value.model_copy(update={key: new[key] for key in old if new[key] is not old[key]})
+        if isinstance(value, dict):
+            return {key: of(inner, f"{name}.{key}") for key, inner in value.items()}
+        if isinstance(value, tuple):
+            return tuple(of(inner, f"{name}.{place}") for place, inner in enumerate(value))
+        return value
+
+    copied: Record = of(record, "")
     return copied
-
-
-def _changed(value: Any, name: str, change: Callable[[str, Sourced[Any]], Sourced[Any]]) -> Any:
-    def below(key: object, inner: Any) -> Any:
-        return _changed(inner, f"{name}.{key}" if name else str(key), change)
-
-    if isinstance(value, Sourced):
-        return change(name, value)
-    if isinstance(value, BaseModel):
-        old = {key: getattr(value, key) for key in type(value).model_fields}
-        new = {key: below(key, inner) for key, inner in old.items()}
-        # What a record leaves out, as its default, is still left out.
-        return value.model_copy(update={key: inner for key, inner in new.items() if inner is not old[key]})
-    if isinstance(value, dict):
-        return {key: below(key, inner) for key, inner in value.items()}
-    return tuple(map(below, range(len(value)), value)) if isinstance(value, tuple) else value

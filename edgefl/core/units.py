@@ -50,15 +50,10 @@ def parse(text: object, dimension: str) -> float:
         return 0.0
     match, shown = _QUANTITY.match(text) if isinstance(text, str) else None, short(repr(text))
     if match is None:
-        article = "an" if dimension[0] in "aeiou" else "a"
-        raise ValueError(
-            f"{shown} is not {article} {dimension}; write a number and a unit, such as '{example}'"
-        )
+        raise ValueError(f"{shown} is no {dimension}; write a number and a unit, such as '{example}'")
     number, unit = match[1], match[2]
     if unit not in units:
-        raise ValueError(
-            f"{unit!r} is not a unit of {dimension}; use one of {', '.join(units)}, as in '{example}'"
-        )
+        raise ValueError(f"{unit!r} is no unit of {dimension}; use {', '.join(units)}, as in '{example}'")
     amount = float(number) * units[unit]
     if amount < 0 or not math.isfinite(amount):
         raise ValueError(f"{shown} is not a valid {dimension}: it must be finite and not negative")

@@ -86,11 +86,10 @@ def is_users(file: str) -> bool:
     """Whether a source file is the user's."""
     if not Path(file).is_absolute():
         return False
+    from edgefl.core.catalogue import user_folders
+
     real = Path(os.path.realpath(file))
-    # Not Path.expanduser, which raises where there is no such user.
-    paths = filter(None, os.environ.get("EDGEFL_PATH", "").split(os.pathsep))
-    roots = [os.path.realpath(os.path.expanduser(text)) for text in paths]  # noqa: PTH111
-    if any(real.is_relative_to(root) for root in roots):
+    if any(real.is_relative_to(os.path.realpath(folder)) for folder in user_folders()):
         return True
     if real.is_relative_to(_PACKAGE) or _PACKAGES & set(real.parts):
         return False
@@ -229,11 +228,8 @@ def of_path(error: BaseException) -> UserError | None:
     """The message for a path that is too long or not for this user, which nobody else can have given."""
     if not isinstance(error, OSError) or error.filename is None:
         return None
-    path = short(str(error.filename))
-    if error.errno == errno.ENAMETOOLONG:
-        return UserError(f"the path {path} is too long")
-    if isinstance(error, PermissionError):
-        return UserError(f"cannot use {path}: {error.strerror}", where=str(error.filename))
+    if error.errno == errno.ENAMETOOLONG or isinstance(error, PermissionError):
+        return UserError(f"cannot use {short(str(error.filename), 200)}: {error.strerror}")
     return None
 
 

@@ -2,16 +2,15 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from edgefl.core.errors import ScenarioError, UserError, closest, nearest, quoted
-from edgefl.core.params import Strict, Unknown
+from edgefl.core.params import Unknown
 from edgefl.core.yamls import Document
 
 T = TypeVar("T")
@@ -32,7 +31,7 @@ def validate(record: type[T], value: Any, document: Document, prefix: Path = ())
         # without those that are wrong.
         if not any(len(other) > len(path) and other[: len(path)] == path for other in told):
             own = [one for one in here if one["type"] in _OWN_WORDS]
-            mistakes.append(_told(own or here, path, record, document, prefix))
+            mistakes.append(_told(own or here, path, document, prefix))
     first, *others = mistakes
     first.others = tuple(others)
     raise first
@@ -41,19 +40,17 @@ def validate(record: type[T], value: Any, document: Document, prefix: Path = ())
 # Of errors that a record's own checks raise.
 _OWN_WORDS = frozenset({"value_error", "assertion_error"})
 
-
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
-def _told(
-    errors: Sequence[ErrorDetails], at: Path, record: Any, document: Document, prefix: Path
-) -> ScenarioError:
+def _told(errors: Sequence[ErrorDetails], at: Path, document: Document, prefix: Path) -> ScenarioError:
     """A mistake: one of pydantic's errors, or those of all members of a union."""
     first, path, hint = errors[0], [*prefix, *(key for key in at if key != _KEY)], ""
     kind, given, context = first["type"], first["input"], first.get("ctx", {})
     key = str(path[-1]) if path else ""
     if isinstance(given, Unknown):
-        what, hint = f"unknown key {key!r}", _known_key(record, key, given.known)
+        what, own = f"unknown key {key!r}", [name for name in given.known if name != "name"]
+        hint = nearest(key, given.known) if own else "it has no parameters"
     elif kind == "missing":
         what = f"{key!r} is missing"
     elif kind in _OWN_WORDS:
@@ -77,7 +74,7 @@ def _words(message: str) -> str:
     message = re.sub(r"a valid (dictionary|mapping).*", "a mapping of keys to values", message)
     message = re.sub(r"Input tag .* using (.*) does .*: (.*)", r"should have \1 set to one of \2", message)
     message = re.sub(r"Unable to .* discriminator (.*)", r"should have the key \1", message)
-    message = message.replace("a valid tuple", "a list").replace(" after validation", "")
+    message = re.sub("a valid (list|tuple)", "a list", message).replace(" after validation", "")
     for theirs, ours in _PLAINLY.items():
         message = message.replace(f"a valid {theirs}", ours)
     return re.sub(r"^(Input|Tuple|List|Dictionary|String|Value) ", "", message)
@@ -109,24 +106,3 @@ def item_at(value: Any, path: Path, otherwise: Any = None) -> Any:
         except (KeyError, IndexError, TypeError):
             return otherwise
     return value
-
-
-def _known_key(record: Any, key: str, known: Sequence[str]) -> str:
-    """A hint for an unknown key: the nearest one, the record that has it, or all that are known."""
-    own = [name for name in known if name != "name"]
-    homes = [] if closest(key, known) else sorted(_homes(record, key), key=len)
-    if homes:
-        return f"{key!r} is a key of {homes[0]!r}" if homes[0] else f"{key!r} is a key of the file itself"
-    return nearest(key, known) if own else "it has no parameters"
-
-
-def _homes(record: Any, key: str, above: str = "") -> Iterator[str]:
-    """Where a record, or one inside it, has a key."""
-    if isinstance(record, type) and issubclass(record, Strict):
-        if key in record.known_keys():
-            yield above
-        for name, field in record.model_fields.items():
-            yield from _homes(field.annotation, key, f"{above}.{name}".strip("."))
-    elif get_origin(record) in {Annotated, Union, UnionType}:
-        for inner in get_args(record):
-            yield from _homes(inner, key, above)

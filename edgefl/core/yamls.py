@@ -5,9 +5,7 @@ day, "yes" and "on" are text. No tag constructs an object, and what a few bytes 
 """
 
 import json
-import math
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -67,8 +65,7 @@ def text_of(path: Path, most_bytes: int | None = None) -> str:
             raise ScenarioError(f"{path.name} is larger than {most_bytes:,} bytes", where=str(path))
         return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        is_text = not isinstance(error, UnicodeDecodeError)
-        reason = (getattr(error, "strerror", None) or error) if is_text else "it is not UTF-8 text"
+        reason = getattr(error, "strerror", None) or error
         raise ScenarioError(f"cannot read {path.name}: {reason}", where=str(path)) from error
 
 
@@ -96,8 +93,6 @@ class Document:
     def parse(cls, text: str, file: str) -> "Document":
         """The mapping in a text; ``file`` is for messages."""
         found = cls.value(text, file)
-        if found.data is None:
-            raise ScenarioError("the file is empty", where=file)
         if not isinstance(found.data, dict):
             raise ScenarioError("the file is not a mapping of keys to values", where=file)
         return found
@@ -132,19 +127,18 @@ class Document:
         (file, line), dotted = self.written(path), ".".join(map(str, path))
         # An option such as "--set seed=x" names its own key.
         key = f", key {dotted!r}" if dotted and f" {dotted}=" not in file else ""
-        return f"{_line_of(file, line)}{key}"
+        return f"{file}:{line}{key}" if line else f"{file}{key}"
 
-    def inside(self) -> "dict[str | int, Document]":
+    def inside(self) -> "dict[Any, Document]":
         """The values of a mapping, by key, or of a list, by index; none of a scalar."""
         data = self.data
-        pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-        places: dict[str | int, dict[Keys, tuple[str, int]]] = {key: {} for key, _ in pairs}
+        keys = data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ()
+        own = self.places.get((), (self.file, 0))
+        places: dict[Any, dict[Keys, tuple[str, int]]] = {key: {(): own} for key in keys}
         for path, place in self.places.items():
             if path and path[0] in places:
                 places[path[0]][path[1:]] = place
-        own = self.places.get((), (self.file, 0))
-        parts = {key: {(): own, **at} for key, at in places.items()}
-        return {key: Document(at[()][0], data[key], self.context, at) for key, at in parts.items()}
+        return {key: Document(at[()][0], data[key], self.context, at) for key, at in places.items()}
 
     def without(self, *keys: str) -> "Document":
         return replace(self, data={key: value for key, value in self.data.items() if key not in keys})
@@ -161,15 +155,8 @@ class Document:
             raise
         except (OverflowError, MemoryError) as error:
             room = "this machine's memory" if isinstance(error, MemoryError) else "64 bits"
-            raise ScenarioError(
-                f"what this asks for is too large: it does not fit into {room}",
-                where=self.file,
-                hint="look for a number of epochs, steps, clients or units that is too large",
-            ) from error
-
-
-def _line_of(file: str, line: int) -> str:
-    return f"{file}:{line}" if line else file
+            what = f"what this asks for is too large: it does not fit into {room}"
+            raise ScenarioError(what, where=self.file) from error
 
 
 def _within(text: str) -> int:
@@ -239,8 +226,7 @@ class _Composed:
 
     def _value(self, node: Any, path: Keys, line: int) -> Any:
         if len(self._places) >= MOST_VALUES:
-            what = f"there are more than {MOST_VALUES:,} values"
-            self._refuse(what, line, "an alias counts all that it refers to")
+            self._refuse(f"there are more than {MOST_VALUES:,} values, with those of aliases", line)
         if len(path) >= MOST_DEPTH:
             self._refuse(f"values are nested more than {MOST_DEPTH} levels deep", line)
         self._places[path] = self._file, line if self._lines and path else 0
@@ -260,8 +246,7 @@ class _Composed:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, ScalarNode):
-                hint = "put quotes around braces in a key"
-                self._refuse("a key must be a single word or number", line, hint)
+                self._refuse("a key must be a single word or number", line, "put quotes around braces")
             if key.value in found:
                 self._refuse(f"duplicate key {short(key.value)!r}", line, "remove one of them")
             found[key.value] = self._value(value, (*path, key.value), line)
@@ -274,15 +259,12 @@ class _Composed:
             value = _SCALARS[node.tag][1](node.value)
         except (ValueError, KeyError):  # also of 4,300 digits
             self._refuse(f"{short(node.value)!r} cannot be read as {_shown(node.tag)}", line)
-        if (isinstance(value, int) and not -_INT64 <= value < _INT64) or (
-            isinstance(value, float) and math.isinf(value) and "inf" not in node.value.lower()
-        ):
-            hint = _WITHIN if isinstance(value, int) else f"the largest is {sys.float_info.max:.1e}"
-            self._refuse(f"the number {short(node.value)} is too large", line, hint)
+        if isinstance(value, int) and not -_INT64 <= value < _INT64:
+            self._refuse(f"the number {short(node.value)} is too large", line, _WITHIN)
         return value
 
     def _refuse(self, what: str, line: int, hint: str = "") -> NoReturn:
-        where = _line_of(self._file, line if self._lines else 0)
+        where = f"{self._file}:{line}" if line and self._lines else self._file
         raise ScenarioError(what, where=where, hint=hint) from None
 
 

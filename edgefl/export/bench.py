@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -53,7 +54,7 @@ class BenchOptions:
 def bench(
     path: Path,
     options: BenchOptions = BenchOptions(),
-    call: fresh.Caller = fresh.call,
+    call: Callable[..., Any] = fresh.call,
     progress: Steps = quiet,
 ) -> BenchResult:
     """Measures an ONNX model here and predicts it for devices.
@@ -97,7 +98,7 @@ def bench(
 
 
 def _measure(
-    model: str, options: BenchOptions, reference: Reference | None, call: fresh.Caller, progress: Steps
+    model: str, options: BenchOptions, reference: Reference | None, call: Callable[..., Any], progress: Steps
 ) -> tuple[list[MeasuredCalls], list[OperatorTime]]:
     if not options.threads:
         return [], []

@@ -26,8 +26,8 @@ from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Assumption
 from edgefl.core.price import Demand
+from edgefl.core.scenario import LocalTraining
 from edgefl.core.steps import batch_sizes, step_count
-from edgefl.core.training import LocalTraining
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.core.yamls import Document
 from edgefl.planning.costs import without_margin

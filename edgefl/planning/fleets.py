@@ -42,7 +42,7 @@ def device_of(own: Document) -> Board:
         if (like := own.data.get("like")) and not error.hint:
             error.hint = f"keys left out are {like}'s; null removes one"
         raise
-    return inheriting.taken(inheriting.attributed(found, document), document)
+    return inheriting.attributed(found, document, taken=True)
 
 
 def profile(name: str, *, where: str = "") -> Fleet:

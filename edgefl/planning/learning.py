@@ -20,8 +20,7 @@ from edgefl.core.errors import DataError, ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.params import Component
 from edgefl.core.samplers import Sampler
-from edgefl.core.scenario import LearningSpec, Wire
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LearningSpec, LocalTraining, Wire
 from edgefl.core.user_code import defined_at, is_users, returned
 from edgefl.core.yamls import Document
 from edgefl.data import Arrays, Labels, Source, Spec

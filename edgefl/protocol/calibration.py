@@ -19,7 +19,7 @@ from torch import Tensor
 
 from edgefl.core.errors import UserError
 from edgefl.core.params import Component, NonNegative
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.protocol.heads import DELIVER, delivered
 from edgefl.protocol.nets import Net
 from edgefl.protocol.own_models import fine_tuning, own_model, unchanged, with_own_model

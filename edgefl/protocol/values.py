@@ -8,8 +8,8 @@ from torch import Tensor
 
 from edgefl.core.errors import EdgeflError, ScenarioError
 from edgefl.core.params import Component
+from edgefl.core.scenario import LocalTraining
 from edgefl.core.steps import Passes
-from edgefl.core.training import LocalTraining
 from edgefl.core.user_code import WrongValueError, returned
 from edgefl.protocol.nets import Carry, Net, Predictor
 from edgefl.protocol.trees import Payload, Tree, leaves

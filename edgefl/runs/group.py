@@ -94,17 +94,16 @@ def as_overrides(given: Overrides, **short: Any) -> list[Override]:
         ScenarioError: one is not KEY=VALUE.
     """
     found = {
-        name: Override.of(name, _plain(name, value), name)
+        name: Override(name, Document.of(_plain(name, value), name))
         if name == "model" or isinstance(value, Mapping)
-        else Override.of(_SHORT[name], value, f"--{name.replace('_', '-')} {value}")
+        else Override(_SHORT[name], Document.of(value, f"--{name.replace('_', '-')} {value}"))
         for name, value in short.items()
         if value is not None
     }
     first = [found.pop(name) for name in ("engine", "model") if name in found]
     if isinstance(given, Mapping):
-        settings = [
-            Override.of(key, _plain(key, value), f"overrides[{key!r}]") for key, value in given.items()
-        ]
+        plain = {key: _plain(key, value) for key, value in given.items()}
+        settings = [Override(key, Document.of(value, f"overrides[{key!r}]")) for key, value in plain.items()]
     else:
         settings = [one if isinstance(one, Override) else Override.parse(str(one)) for one in several(given)]
     return [*first, *settings, *found.values()]

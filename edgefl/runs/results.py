@@ -17,7 +17,7 @@ from edgefl.analysis.summary import Summary, summaries
 from edgefl.analysis.summary import summary as summary_of
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError, quoted
-from edgefl.core.extras import needs
+from edgefl.core.host import needs
 from edgefl.core.notes import note
 from edgefl.core.user_code import asked
 from edgefl.show.answers import Shown, several

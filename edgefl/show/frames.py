@@ -16,8 +16,8 @@ from edgefl.analysis.groups import SeedGroup, seeds_together, spreads
 from edgefl.analysis.published import RATIO, beside_runs
 from edgefl.analysis.settings import differences
 from edgefl.analysis.summary import Summary
-from edgefl.core.extras import needs
 from edgefl.core.files import replacing
+from edgefl.core.host import needs
 from edgefl.show.formats import csv_cell, write_csv
 from edgefl.store.reader import check_table, read
 from edgefl.store.schema import COLUMNS

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from edgefl.core.errors import UserError
-from edgefl.core.extras import needs
+from edgefl.core.host import needs
 from edgefl.trackers import Began, Callbacks, End, Progress, TrackerParams
 
 if TYPE_CHECKING:

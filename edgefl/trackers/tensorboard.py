@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from edgefl.core.extras import needs
+from edgefl.core.host import needs
 from edgefl.trackers import Began, Callbacks, End, Progress, TrackerParams
 
 # What was recorded can be seen after so long.

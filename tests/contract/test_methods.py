@@ -15,7 +15,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.optimizers.adam import Params as Adam
 from edgefl.core.optimizers.adamw import Params as AdamW
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.protocol import Batch, Net, nbytes
 
 pytestmark = pytest.mark.usefixtures("as_engines_work")

@@ -60,7 +60,7 @@ def test_what_a_target_cost_is_drawn(result):
     [
         (["--x", "epoch"], "did you mean 'epochs'?"),
         (["--y", "target", "--target", "0.999"], "no run has a known time to 99.9%"),
-        (["--out", "fig.jpg"], "fig.jpg must end in .pdf, .svg or .png"),
+        (["--out", "fig.jpg"], "fig.jpg must end in .pdf or .svg or .png"),
     ],
 )
 def test_bad_input_is_one_message(result, arguments, words, tmp_path, monkeypatch, capsys):

@@ -16,7 +16,7 @@ from edgefl.compute import meta
 from edgefl.core.cost import Trace
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.protocol import BUFFERS, Net, nbytes, weighted_mean
 from edgefl.runs.results import RunResult
 

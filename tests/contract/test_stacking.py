@@ -17,7 +17,7 @@ from edgefl.core.event import TrainingJob
 from edgefl.core.optimizers.adam import Params as Adam
 from edgefl.core.optimizers.adamw import Params as AdamW
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.protocol import Assignment, Batch, Ctx, Exchange, Method, Net, Phase, Tree, flatten, tree_map
 
 pytestmark = pytest.mark.usefixtures("as_engines_work")

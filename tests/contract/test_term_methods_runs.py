@@ -13,7 +13,7 @@ from edgefl.core import catalogue
 from edgefl.core.cost import Kernel
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.protocol import Net, nbytes
 
 SIZE = 8

@@ -225,9 +225,9 @@ def test_an_extra_that_is_missing_is_bad_input(tmp_path, monkeypatch, capsys):
     name = "mlflow"
     (tmp_path / name).mkdir()
     folder = PathFinder.find_spec(name, [str(tmp_path)])
-    extras = importlib.import_module("edgefl.core.extras")
-    real = extras.find_spec
-    monkeypatch.setattr(extras, "find_spec", lambda module: folder if module == name else real(module))
+    host = importlib.import_module("edgefl.core.host")
+    real = host.find_spec
+    monkeypatch.setattr(host, "find_spec", lambda module: folder if module == name else real(module))
     status, _, err = run_command(capsys, "run", SCENARIO, "--track", name, "--out", tmp_path / "run")
     assert status == 2
     assert f"error: {name}: tracking needs {name}, which is not installed" in err

@@ -8,7 +8,7 @@ from nightly import sampled
 from edgefl.compute import meta
 from edgefl.core import catalogue
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.planning.costs import of
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.protocol import BUFFERS, Net

@@ -18,7 +18,7 @@ from exact import Exact, wide
 from nightly import sampled
 
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.protocol import Batch, Net, Tree, flatten
 
 CLASSES, PIXELS, SIZE, RATE = 3, 6, 4, 0.2

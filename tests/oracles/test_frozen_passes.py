@@ -12,7 +12,7 @@ from complex_step import Arrays, cross_entropy, gradient, relu
 from torch import nn
 
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.protocol import Batch, Ctx, Net, Tree, flatten, frozen, layers_of, tree_map
 from edgefl.protocol.modules import functional_net
 

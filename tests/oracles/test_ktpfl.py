@@ -10,7 +10,7 @@ from exact import CLASSES, NET, RATE, arrays, data, logits, pixels, wide
 from edgefl.compute import meta
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.methods import ktpfl
 from edgefl.protocol import Batch, Ctx, Method, flatten
 from edgefl.protocol.trees import unflatten

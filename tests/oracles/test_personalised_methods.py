@@ -13,7 +13,7 @@ from exact import CLASSES, CLOSE, NET, PIXELS, RATE, WIDTH, Exact, arrays, data,
 from edgefl.compute import meta
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.protocol import BUFFERS, Batch, Tree
 
 MOMENTUM = 0.9

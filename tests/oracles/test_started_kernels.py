@@ -11,7 +11,7 @@ from edgefl.compute.kernels import COMPOSED, FREE, MOVES, PRODUCTS
 from edgefl.compute.threads import one_thread
 from edgefl.core import catalogue
 from edgefl.core.optimizers.adam import Params as Adam
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.protocol import Assignment, Batch, Ctx
 
 # Ways to say "as large as", and copies of operands that are not contiguous or of numbers.

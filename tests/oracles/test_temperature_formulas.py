@@ -9,7 +9,7 @@ from builders import build_method
 from exact import CLASSES, NET, RATE, data, wide
 
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.methods.flexchill import Params
 from edgefl.protocol import Assignment, Ctx, flatten
 

@@ -19,7 +19,7 @@ from torch import nn
 
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.methods.fedalign import lipschitz
 from edgefl.protocol import Batch, Ctx, Net, Tree, flatten, tree_map
 from edgefl.protocol.modules import functional_net

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from edgefl.compute.engines import Working
 from edgefl.compute.job import Engine, EngineContext
-from edgefl.core.extras import needs
+from edgefl.core.host import needs
 
 
 class Params(Working):

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core.errors import DataError
-from edgefl.core.extras import needs
+from edgefl.core.host import needs
 from edgefl.data.dataset import Source
 from edgefl.data.images import Encoded, OwnImages, Pictures, explained
 

@@ -8,7 +8,7 @@ from edgefl.compute import meta
 from edgefl.compute.tracer import Tracer
 from edgefl.core.cost import Work
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 
 
 def test_the_peak_of_a_two_layer_net_by_hand():

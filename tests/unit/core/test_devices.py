@@ -150,7 +150,7 @@ def test_a_mistake_is_placed_in_the_own_file(own, text, what, where, hint):
 
 
 def test_numbers_alone_are_assumed_with_one_note(own, caplog):
-    """The note says which, and how the first would be stated; bounds alone are numbers too."""
+    """The note says which, and how one is stated; bounds alone are numbers too."""
     text = "power: {idle: 1.1 W, active: {high: 9 W}}\nbackward_overhead: 0\nmemory: 2 GB\n"
     note.cache_clear()
     own("devices/mine.yaml", f"like: raspberry-pi-4b\n{text}")
@@ -161,8 +161,8 @@ def test_numbers_alone_are_assumed_with_one_note(own, caplog):
         assert numbers[key].source == "given without a source in mine.yaml"
     (told,) = [record.getMessage() for record in caplog.records]
     assert told == (
-        "mine.yaml: 4 numbers without a source count as assumed (memory, power.idle, power.active, ...); "
-        "state one as memory: {value: 2 GB, status: measured, source: ...}"
+        "mine.yaml: without a source, and so assumed: memory, power.idle, power.active, backward_overhead; "
+        "state one as {value: NUMBER, status: measured, source: ...}"
     )
     text = "title: t\ndown: 1 Mbit/s\nup: 1 Mbit/s\nlatency: 3 ms\nradio: {status: unknown, source: s}\n"
     own("profiles/links/wire.yaml", text)

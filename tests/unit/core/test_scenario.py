@@ -7,7 +7,7 @@ import pytest
 from edgefl.core.drafts import load
 from edgefl.core.errors import ScenarioError
 from edgefl.core.notes import note, passed_to
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining
 from edgefl.core.yamls import Document
 
 LOCAL = "local: {optimizer: {name: sgd, lr: 0.01}}\n"
@@ -92,7 +92,7 @@ def test_an_item_of_a_list_is_set_by_its_place():
     for key in ("model.hidden", "model.2.hidden", "model.-1.hidden", "model.\u00b2.hidden"):
         error = _fails("", "model=[mlp, cnn2]", f"{key}=[8]")
         assert (error.what, error.where) == (f"{key!r}: 'model' is a list", f"--set {key}=[8]")
-        assert error.hint == "give a place from 0 to 1, as in model.0"
+        assert error.hint == "give a place from 0 to 1"
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_a_wrong_override_is_placed_on_the_command_line(override, what, where):
     [
         ("server: {rounds: 0}\n", "greater", "s.yaml:7, key 'server.rounds'"),
         ("sweep:\n  seed: [1]\n  local.optimizer.lr: [0.1, -1]\n", "", "s.yaml:9, key 'local.optimizer.lr'"),
-        ("sweep: [1, 2]\n", "a sweep must map keys to lists", "s.yaml:7, key 'sweep"),
-        ("sweep: {seed: []}\n", "'seed' is an empty list", "s.yaml:7, key 'sweep"),
-        ("sweep: {runs: [seed]}\n", "'runs' must be a list of mappings", "s.yaml:7, key 'sweep"),
+        ("sweep: [1, 2]\n", "sweep should be a mapping", "s.yaml:7, key 'sweep"),
+        ("sweep: {seed: []}\n", "sweep.seed should have at least 1 item", "s.yaml:7, key 'sweep"),
+        ("sweep: {runs: [seed]}\n", "sweep.runs.0 should be a mapping", "s.yaml:7, key 'sweep"),
         (
             f"sweep: {{seed: [1, 2], notes: [{'x, ' * 5001}]}}\n",
             "the most is 10,000",
@@ -236,7 +236,7 @@ def test_a_scale_replaces_settings_and_reaches_into_the_sweep():
     [
         (SCALED, "scale=large", "the scenario has no scale 'large'", "it has small, 7"),
         ("", "scale=small", "the scenario has no scale 'small'", "it has none; for example scales: {small:"),
-        ("scales: {small: 3}\n", "seed=1", "'scales' must map names to settings", "for example"),
+        ("scales: {small: 3}\n", "seed=1", "scales.small should be a mapping of keys to values; got 3", ""),
         ("scales: {a: {server: {round: 2}}}\n", "scale=a", "unknown key 'round'", "did you mean 'rounds'?"),
     ],
 )

@@ -68,7 +68,8 @@ def test_installed_packages_are_not_the_users_wherever_they_are(monkeypatch):
     assert not is_users(pytest.__file__)
     assert not is_users(json.__file__)
     assert is_users("/home/ann/research/mine.py")
-    monkeypatch.setenv("EDGEFL_PATH", f"{system}/methods_of_ours:{Path(json.__file__).parent}")
-    assert is_users(f"{system}/methods_of_ours/methods/mine.py")
+    ours = Path(pytest.__file__).parent
+    monkeypatch.setenv("EDGEFL_PATH", f"{ours}:{Path(json.__file__).parent}")
+    assert is_users(f"{ours}/methods/mine.py")
     assert is_users(json.__file__)
     assert not is_users(functools.__file__)

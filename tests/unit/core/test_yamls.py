@@ -198,7 +198,7 @@ def test_plain_python_values_become_nodes():
     [
         (None, "cannot read f.yaml: ", ""),
         (b"\xff\xfe\x00", "cannot read f.yaml: ", ""),
-        (b"", "the file is empty", ""),
+        (b"", "the file is not a mapping", ""),
         (b"- age\n", "not a mapping", ""),
         (b"# " + b"x" * 1_000_000, "is larger than 1,000,000 bytes", ""),
         # From Windows: a byte order mark, and other line ends.

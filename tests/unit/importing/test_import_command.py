@@ -80,7 +80,7 @@ def test_nothing_is_overwritten_unasked(trace, capsys):
         ("fedscale capacity --out x --link pigeon", "unknown link"),
         ("fedscale capacity --out x --ready wifi", "--ready is only for"),
         ("fedscale capacity --out x --repeat 1h", "is only for csv"),
-        ("csv speeds --out x --repeat 1", "is not a time"),
+        ("csv speeds --out x --repeat 1", "is no time"),
         ("fedscale capacity --out x --users 0", "--users"),
         ("fedscale speeds --out x", "not a pickle"),
         ("flash capacity --out x", "not valid JSON: expected value at line 1"),

@@ -73,7 +73,7 @@ def test_regions_in_all_forms():
         ({"regions": {"DE": 0}}, "at least one of the regions must have a share above 0"),
         ({"regions": {"a": {"g_per_kwh": [1, 2]}}}, "not 2"),
         ({"regions": {"a": {"g_per_kwh": "nan"}}}, "g_per_kwh 'nan': Input should be a finite"),
-        ({"network": 0.1}, "0.1 is not an energy per byte; write a number and a unit"),
+        ({"network": 0.1}, "0.1 is no energy per byte; write a number and a unit"),
         ({"regions": ["DE", "FR"], "server": {"power": "1 W"}}, "the server needs a region"),
         ({"embodied": "used"}, "'busy' or 'owned'"),
     ],
@@ -173,7 +173,7 @@ def test_a_profiles_number_without_a_source_is_noted(tmp_path, monkeypatch):
     with passed_to(said.append):
         found = profile("mine").carbon
     assert found["server"]["power"]["source"].endswith("in mine.yaml")
-    assert any("mine.yaml: 1 number without a source" in one for one in said)
+    assert any("mine.yaml: without a source" in one for one in said)
 
 
 def test_the_page_lists_every_key():

@@ -8,8 +8,7 @@ from pydantic import Field
 from edgefl.core import catalogue
 from edgefl.core.fleet import Failures, Fleet
 from edgefl.core.params import Component
-from edgefl.core.scenario import Server, TaskSpec, Until
-from edgefl.core.training import LocalTraining
+from edgefl.core.scenario import LocalTraining, Server, TaskSpec, Until
 from edgefl.core.units import Bytes, Seconds
 from edgefl.planning import describe as describe_module
 from edgefl.planning.describe import describe

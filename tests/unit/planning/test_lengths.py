@@ -106,7 +106,7 @@ def test_a_run_does_what_fits(tmp_path):
 @pytest.mark.parametrize(
     ("local", "where", "what"),
     [
-        ({"epochs": {"fit": 30, "most": 2}}, "local.epochs.fit", "30 is not a time"),
+        ({"epochs": {"fit": 30, "most": 2}}, "local.epochs.fit", "30 is no time"),
         ({"steps": {"fit": "3 s", "most": 2, "least": 3}}, "local.steps", "'least' is 3, and 'most' only 2"),
         ({"epochs": {"fit": "3 s", "most": 2}, "steps": 3}, "local", "either epochs or steps"),
     ],

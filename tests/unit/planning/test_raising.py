@@ -40,7 +40,7 @@ def with_limits(found, *texts):
         (ROUNDS, "server.rounds=29", "server.until.rounds can only be raised, and it is 30", "more than 30"),
         (ROUNDS, "server.until.time=1 h", "the run has no server.until.time to raise", "again with it"),
         ({**ROUNDS, "accuracy": 0.5}, "server.until.rounds=null", "energy too: an accuracy may never", ""),
-        ({"time": "1 h"}, "server.until.time=7200", "is not a time; write a number and a unit", ""),
+        ({"time": "1 h"}, "server.until.time=7200", "is no time; write a number and a unit", ""),
         (ROUNDS, "server.until.hours=3", "unknown key 'hours'", "known: accuracy, bytes, energy, rounds"),
     ],
 )
