@@ -212,13 +212,11 @@ class ByShare(Availability):
 
 def relative_lognormal(root: int, clients: int, sigma: float) -> Floats:
     """A persistent factor for each client, lognormal over the largest (Ribero et al. 2022), (clients,)."""
-    drawn: Floats = np.exp(sigma * normals(uniforms(derive(root, "availability"), np.arange(clients))))
-    relative: Floats = drawn / drawn.max()
-    return relative
+    drawn = np.exp(sigma * normals(uniforms(derive(root, "availability"), np.arange(clients))))
+    return drawn / drawn.max()
 
 
 def zones_of(zones: tuple[float, ...], root: int, clients: int) -> Floats:
     """Each client's time zone in hours, (clients,): one of ``zones``, all equally likely."""
     uniform = uniforms(derive(root, "zone"), np.arange(clients), count=1)[0]
-    of_each: Floats = np.array(zones, dtype=np.float64)[(uniform * len(zones)).astype(np.int64)]
-    return of_each
+    return np.array(zones, dtype=np.float64)[(uniform * len(zones)).astype(np.int64)]

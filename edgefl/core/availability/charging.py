@@ -181,7 +181,7 @@ class Charging(Timetable):
 
     def _stored(self, clients: Ints, t_s: Floats, batteries: Floats) -> Floats:
         """Joules in each client's battery."""
-        joules: Floats = batteries[:, 0].copy()
+        joules = batteries[:, 0].copy()
         since = np.minimum(batteries[:, 1], t_s)
         last, day = self._day(clients, t_s), self._day(clients, since)
         # Back to the last day whose interval has surely filled the battery, or to the last job.
