@@ -26,16 +26,11 @@ from edgefl.core.params import Strict, unless
 from edgefl.core.piecewise import Piecewise
 
 Way: TypeAlias = Literal["down", "up"]
-"""A direction of a link: down to the client, up from it."""
-
 Number: TypeAlias = Literal["down", "up", "latency"]
-"""What a trace gives of a link."""
-
 WAYS: tuple[Way, Way] = ("down", "up")
 
+# Of one of Mahimahi's opportunities.
 PACKET_BITS = 8 * 1500
-"""Of one of Mahimahi's opportunities."""
-
 # Larger numbers are mistakes: 30 years, 1 Pbit/s and an hour.
 _MOST_S, _MOST_BPS = 1e9, 1e15
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -56,7 +51,7 @@ _APART_S, _ROUNDED = 0.001, 0.99
 
 @lru_cache(maxsize=1024)
 def series(text: str) -> Piecewise:
-    """The rows that ``written`` wrote, or a user; a ``RowError`` if they are wrong."""
+    """The rows that ``written`` wrote, or a user."""
     try:
         t_s, value = np.array([row.split(",") for row in text.split()], dtype=np.float64).reshape(-1, 2).T
     except ValueError:
@@ -65,8 +60,8 @@ def series(text: str) -> Piecewise:
         raise RowError("the first row must be at 0 s", 0)
     _check_times(t_s)
     if (wrong := ~((value >= 0) & (value <= _MOST_BPS))).any():
-        most = f"{_MOST_BPS:,.0f}"
-        raise RowError(f"values must be between 0 and {most}; got {value[wrong][0]:g}", int(wrong.argmax()))
+        what = f"values must be between 0 and {_MOST_BPS:,.0f}; got {value[wrong][0]:g}"
+        raise RowError(what, int(wrong.argmax()))
     return Piecewise(t_s, value)
 
 
@@ -146,12 +141,12 @@ def of_mahimahi(text: str, bin_ms: int) -> str:
     return written(times_ms / 1000, value)
 
 
-def _canonical(text: str) -> str:
+def _checked(text: str) -> str:
     series(text)
     return text
 
 
-SeriesText: TypeAlias = Annotated[str, AfterValidator(_canonical)]
+SeriesText: TypeAlias = Annotated[str, AfterValidator(_checked)]
 
 
 class TraceRows(Strict):
@@ -243,7 +238,6 @@ class LinkTrace(Strict):
 
     @property
     def holds(self) -> bool:
-        """Whether the last row holds for ever; else the trace repeats."""
         return self.end == "hold"
 
     @property
@@ -258,15 +252,11 @@ class LinkTrace(Strict):
         """How many there are, how long they are, and how they are dealt out."""
         ends_s = self._lengths_s()
         of = " to ".join(dict.fromkeys(map(units.show_seconds, (min(ends_s), max(ends_s)))))
-        if len(ends_s) == 1:
-            held = "holds its last rate, from its beginning on"
-            return f"a trace of {of}, which {held if self.holds else 'repeats, from a random time on'}"
-        held = "hold their last rates, from their beginning on"
-        then = held if self.holds else "repeat, from a random time on"
-        return f"one of {len(ends_s)} traces of {of}, which {then}"
+        one = "a trace" if len(ends_s) == 1 else f"one of {len(ends_s)} traces"
+        then = "from its beginning, then at its last rate" if self.holds else "repeated from a random time on"
+        return f"{one} of {of}, {then}"
 
     def pieces(self, which: int, name: Number) -> Piecewise:
-        """What one of the traces gives, in bit/s or seconds, at all times."""
         one = series(getattr(self.traces[which], name))
         if self.holds:
             return one
@@ -278,7 +268,6 @@ class LinkTrace(Strict):
         """The place of each client's trace, and where in it the client is at time 0 in seconds, (n,) each.
 
         A trace that repeats is entered anywhere within the longer of its directions, one that is held at 0.
-        Both depend on the client's number alone.
         """
         place, time = uniforms(derive(root, "link trace"), clients)
         which = (place * len(self.traces)).astype(np.int64)
@@ -287,7 +276,6 @@ class LinkTrace(Strict):
         return which, time * np.array(self._lengths_s())[which]
 
     def _lengths_s(self) -> list[float]:
-        """When the last row of each trace is, in its longer direction."""
         return [max(float(series(getattr(one, way)).t[-1]) for way in WAYS) for one in self.traces]
 
     def range(self, name: Number) -> tuple[float, float]:

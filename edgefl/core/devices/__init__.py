@@ -16,15 +16,15 @@ from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
 from edgefl.core.sourced import NEEDED, Costs, Sourced, sourced
 
+# A number type; read in any case.
 DType = Annotated[
     Literal["fp32", "fp16", "bf16", "int8"],
     BeforeValidator(lambda name: name.lower() if isinstance(name, str) else name),
 ]
-"""A number type; read in any case."""
+# Bytes a value, by type.
 WIDTHS: dict[str, int] = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1}
-"""Bytes a value, by type."""
+# The type that kernels' bytes are counted in.
 TRACED = "fp32"
-"""The type that kernels' bytes are counted in."""
 
 Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
 Room = Annotated[units.Bytes, Costs.LESS]
@@ -56,11 +56,7 @@ class Bounds(NamedTuple):
 
 @dataclass
 class KernelClock:
-    """Times work on a device in one number type, kernel by kernel.
-
-    ``roofs`` are one kernel's seconds of arithmetic and of memory traffic; starting it takes ``launch_s``
-    besides, and a backward pass ``backward_s``.
-    """
+    """Times work in one number type; ``roofs`` are a kernel's seconds of arithmetic and of memory traffic."""
 
     roofs: Callable[[Kernel], tuple[float, float]]
     launch_s: float
@@ -105,7 +101,6 @@ class Power(Strict):
 
     @property
     def overhead_bound(self) -> Sourced[units.Watts]:
-        """The power while overheads bound the work."""
         return self.single_core or self.active
 
 
@@ -199,7 +194,7 @@ class Board(Strict):
 
     @property
     def usable_memory_bytes(self) -> float | None:
-        """Memory available to training; None if unknown."""
+        """None if unknown."""
         if self.memory.value is None or self.reserved_memory.value is None:
             return None
         return self.memory.value - self.reserved_memory.value
@@ -241,7 +236,7 @@ class Board(Strict):
         return ""
 
     def launch_known(self, *, inference: bool = False) -> str:
-        """The status of the launch overhead, or "none" if it is 0."""
+        """The status of the launch overhead; "none" of 0."""
         launch = self.launch(inference=inference)
         return launch.status if launch.value else "none"
 
@@ -269,4 +264,3 @@ class Board(Strict):
 
 
 AnyBoard: Any = Annotated[Board, OfKind("boards", "roofline", "kind")]
-"""A device's record; its ``kind`` names the file of its cost model."""
