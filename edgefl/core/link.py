@@ -151,7 +151,7 @@ class Link(Strict):
 
 
 def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:
-    source = "mean over time of the link's " + ("trace" if len(trace.traces) == 1 else "traces")
+    source = "mean over time of the link's " + ("trace" if len(trace.rows) == 1 else "traces")
     for name in trace.gives:
         kind, mean = Sourced[units.Seconds] if name == "latency" else Sourced[Rate], trace.mean(name)
         if name != "latency" and mean < 1:

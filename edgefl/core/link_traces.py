@@ -3,9 +3,6 @@
 A trace is piecewise constant. Its rows say from when on a rate holds; the last row ends the trace. With
 ``end: repeat`` the trace begins again there, so that the last row's own rate is not used; with ``end: hold``
 that rate holds for ever. Down and up may be of different lengths, and then repeat each on its own.
-
-The files' content, not their names, is part of a run's identity: it is kept as ``rows``, and a run that is
-read back needs no file.
 """
 
 import math
@@ -55,13 +52,12 @@ def series(text: str) -> Piecewise:
     try:
         t_s, value = np.array([row.split(",") for row in text.split()], dtype=np.float64).reshape(-1, 2).T
     except ValueError:
-        raise RowError(f"{text[:60]!r} must be seconds,value", 0) from None
+        raise ValueError(f"{text[:60]!r} must be seconds,value") from None
     if not len(t_s) or t_s[0]:
-        raise RowError("the first row must be at 0 s", 0)
+        raise ValueError("the first row must be at 0 s")
     _check_times(t_s)
-    if (wrong := ~((value >= 0) & (value <= _MOST_BPS))).any():
-        what = f"values must be between 0 and {_MOST_BPS:,.0f}; got {value[wrong][0]:g}"
-        raise RowError(what, int(wrong.argmax()))
+    if len(wrong := value[~((value >= 0) & (value <= _MOST_BPS))]):
+        raise ValueError(f"values must be between 0 and {_MOST_BPS:,.0f}; got {wrong[0]:g}")
     return Piecewise(t_s, value)
 
 
@@ -202,17 +198,17 @@ class LinkTrace(Strict):
 
     csv: Annotated[Files | None, unless(None)] = None
     mahimahi: Annotated[Mahimahi | None, unless(None)] = None
-    rows: Annotated[Annotated[tuple[TraceRows, ...], Field(min_length=1)] | None, unless(None)] = None
+    rows: Annotated[tuple[TraceRows, ...], Field(min_length=1)] = ()
     end: Literal["repeat", "hold"] = "repeat"
 
     @model_validator(mode="after")
     def _content(self) -> Self:
-        if sum(given is not None for given in (self.csv, self.mahimahi, self.rows)) != 1:
+        if sum(map(bool, (self.csv, self.mahimahi, self.rows))) != 1:
             raise ValueError("give one of 'csv', 'mahimahi' and 'rows'")
         rows = self.rows or tuple(self._read())
         if len({one.latency is None for one in rows}) > 1:
             raise ValueError("either all traces of a link have a latency or none has")
-        for place, one in enumerate(self.rows or ()):
+        for place, one in enumerate(self.rows):
             self._check(one, place)
         return self.model_copy(update={"csv": None, "mahimahi": None, "rows": rows})
 
@@ -241,12 +237,8 @@ class LinkTrace(Strict):
         return self.end == "hold"
 
     @property
-    def traces(self) -> tuple[TraceRows, ...]:
-        return self.rows or ()
-
-    @property
     def gives(self) -> tuple[Number, ...]:
-        return WAYS if self.traces[0].latency is None else (*WAYS, "latency")
+        return WAYS if self.rows[0].latency is None else (*WAYS, "latency")
 
     def in_words(self) -> str:
         """How many there are, how long they are, and how they are dealt out."""
@@ -257,7 +249,7 @@ class LinkTrace(Strict):
         return f"{one} of {of}, {then}"
 
     def pieces(self, which: int, name: Number) -> Piecewise:
-        one = series(getattr(self.traces[which], name))
+        one = series(getattr(self.rows[which], name))
         if self.holds:
             return one
         # The last row only ends the trace, and with one other row nothing changes.
@@ -270,22 +262,22 @@ class LinkTrace(Strict):
         A trace that repeats is entered anywhere within the longer of its directions, one that is held at 0.
         """
         place, time = uniforms(derive(root, "link trace"), clients)
-        which = (place * len(self.traces)).astype(np.int64)
+        which = (place * len(self.rows)).astype(np.int64)
         if self.holds:
             return which, np.zeros(len(which))
         return which, time * np.array(self._lengths_s())[which]
 
     def _lengths_s(self) -> list[float]:
-        return [max(float(series(getattr(one, way)).t[-1]) for way in WAYS) for one in self.traces]
+        return [max(float(series(getattr(one, way)).t[-1]) for way in WAYS) for one in self.rows]
 
     def range(self, name: Number) -> tuple[float, float]:
         """The least and the most of all traces, the rates that only end one left out."""
-        every = [series(getattr(one, name)).value[: None if self.holds else -1] for one in self.traces]
+        every = [series(getattr(one, name)).value[: None if self.holds else -1] for one in self.rows]
         return min(float(one.min()) for one in every), max(float(one.max()) for one in every)
 
     def mean(self, name: Number) -> float:
         """The mean over the time of all traces, each until its last row: in bit/s, or seconds of latency."""
-        every = [series(getattr(one, name)) for one in self.traces]
+        every = [series(getattr(one, name)) for one in self.rows]
         seconds = math.fsum(float(one.t[-1]) for one in every)
         if not seconds:
             return math.fsum(float(one.value[-1]) for one in every) / len(every)

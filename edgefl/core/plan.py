@@ -73,8 +73,7 @@ class Assumption(str):
     Attributes:
         kind: "device" or "link" where it follows from the numbers of one; else another word.
         owner: what it is about: the name of a device, or "link" and that of a link.
-        consequence: the sentence's rest.
-        numbers: the assumed numbers that it lists.
+        numbers: the assumed ones that it lists.
     """
 
     __slots__ = ("consequence", "kind", "numbers", "owner")

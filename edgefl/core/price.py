@@ -180,10 +180,7 @@ def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any
 
 
 def above_idle_between(cheap: Demand, costly: Demand) -> Interval:
-    """The bounds of the joules of work above idle power, from both corners.
-
-    They are most where the idle power is least, and the other way about.
-    """
+    """The bounds of the joules of work above idle power, which are most where that is least."""
     least_j = cheap.working_j - times(costly.idle_w, cheap.work_s)
     return Interval.of(max(0.0, least_j), costly.working_j - times(cheap.idle_w, costly.work_s))
 

@@ -20,7 +20,6 @@ from edgefl.core.availability import (
     HOUR_S,
     Availability,
     Duration,
-    Kept,
     OnOff,
     Start,
     Zones,
@@ -66,7 +65,7 @@ class Params(Availability):
             return factor[whom] * self.mean * (1 + self._swing * np.cos(turn + lead))
 
         comes, leaves = factor * highest / self.correlation, (1 - factor * lowest) / self.correlation
-        kept: Kept = (
+        kept = (
             lambda whom, t_s: drawn(whom, t_s) / (comes[whom] * self.correlation),
             lambda whom, t_s: (1 - drawn(whom, t_s)) / (leaves[whom] * self.correlation),
         )

@@ -105,7 +105,7 @@ class Power(Strict):
 
 
 class Battery(Strict):
-    """A device's battery. A number alone is read as its capacity: ``battery: {value: 17.8 Wh, ...}``.
+    """A device's battery.
 
     Attributes:
         charge_power: what the charger delivers.
@@ -117,13 +117,6 @@ class Battery(Strict):
     charge_power: Sourced[ChargePower] | None = None
     charge_efficiency: Sourced[Efficiency] | None = None
     cut_off: Sourced[Level] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _capacity_alone(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data and data.keys() <= Sourced.model_fields.keys():
-            return {"capacity": data}
-        return data
 
     @property
     def fill_w(self) -> float | None:

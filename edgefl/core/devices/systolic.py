@@ -81,7 +81,6 @@ class Systolic(Board):
         )
 
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> KernelClock:  # noqa: ARG002 - likewise
-        """Training and inference run on the same array."""
         read, word_bytes = self.known(name, dtype), WIDTHS[dtype]
         array = self.dataflow, int(read["rows"]), int(read["columns"])
         hz, lanes = read["clock_rate"], read["special_unit.lanes"]
@@ -119,10 +118,7 @@ def product_of(kernel: Kernel, *, phases: bool) -> Product:
 
 
 def cycles(dataflow: Dataflow, rows: int, columns: int, product: Product) -> int:
-    """The cycles of one product without stalls: folds times the cycles of one.
-
-    SCALE-Sim 3.0.0 prints the index of the last cycle, one less, plus its stalls.
-    """
+    """The cycles of one product without stalls; SCALE-Sim prints one less, plus its stalls."""
     m, n, k, *_ = product
     if dataflow == "os":
         return ceil(m / rows) * ceil(n / columns) * (rows + columns + k - 2)
