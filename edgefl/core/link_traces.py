@@ -72,13 +72,11 @@ def written(t_s: Floats, value: Floats) -> str:
 def check_rates(rates: Piecewise, way: str, *, held: bool) -> None:
     """Refuses, by a ``RowError``, rates in bit/s under which a transfer or the trace itself never ends."""
     last = len(rates.t) - 1
-    if held:
-        if rates.value[last] < 1:
-            what = f"the last {way} rate must be at least 1 bit/s with 'end: hold': it never ends"
-            raise RowError(what, last)
-    elif not last:
+    if held and rates.value[last] < 1:
+        raise RowError(f"the last {way} rate must be at least 1 bit/s with 'end: hold': it never ends", last)
+    if not held and not last:
         raise RowError("a trace that repeats needs a second row, which ends it", last)
-    elif not rates.value[:-1].any():
+    if not held and not rates.value[:-1].any():
         raise RowError(f"all {way} rates are 0: no transfer would ever end", last)
 
 
