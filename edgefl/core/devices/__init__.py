@@ -56,7 +56,11 @@ class Bounds(NamedTuple):
 
 @dataclass
 class KernelClock:
-    """Times work in one number type; ``roofs`` are a kernel's seconds of arithmetic and of memory traffic."""
+    """Times work on a device in one number type, kernel by kernel.
+
+    ``roofs`` are one kernel's seconds of arithmetic and of memory traffic; starting it takes ``launch_s``
+    besides, and a backward pass ``backward_s``.
+    """
 
     roofs: Callable[[Kernel], tuple[float, float]]
     launch_s: float
@@ -179,9 +183,8 @@ class Board(Strict):
 
     @model_validator(mode="after")
     def _reserved_memory_is_less_than_memory(self) -> "Board":
-        memory, reserved = self.memory.value, self.reserved_memory.value
-        if memory is not None and reserved is not None and reserved >= memory:
-            taken, whole = units.show_bytes(reserved), units.show_bytes(memory)
+        if self.usable_memory_bytes is not None and self.usable_memory_bytes <= 0:
+            taken, whole = (units.show_bytes(one.known) for one in (self.reserved_memory, self.memory))
             raise ValueError(f"reserved_memory, {taken}, is not below memory, {whole}")
         return self
 
