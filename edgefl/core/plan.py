@@ -110,14 +110,6 @@ class Plan:
     assumed: tuple[str, ...] = ()
     server_work: ServerWork | None = None
 
-    @property
-    def policy(self) -> Any:
-        return self.scenario.server.policy
-
-    @property
-    def selector(self) -> Any:
-        return self.scenario.server.selector
-
     def check_admitted(self) -> None:
         """Raises a ``RunError`` where no client was."""
         if not self.clients.admitted.any():

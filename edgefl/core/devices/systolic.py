@@ -24,8 +24,6 @@ from edgefl.core.sourced import Costs, Sourced
 
 Dataflow = Literal["os", "ws", "is"]
 Cells = Annotated[int, Field(ge=1)]
-Frequency = Annotated[units.Hertz, Field(ge=1)]
-Lanes = Annotated[int, Field(ge=1), Costs.LESS]
 
 
 class SpecialUnit(Strict):
@@ -35,7 +33,7 @@ class SpecialUnit(Strict):
         lanes: values read or written per cycle; multiply-adds, for depthwise convolutions.
     """
 
-    lanes: Sourced[Lanes]
+    lanes: Sourced[Annotated[int, Field(ge=1), Costs.LESS]]
 
 
 class Systolic(Board):
@@ -57,7 +55,7 @@ class Systolic(Board):
     kind: Literal["systolic"]
     rows: Sourced[Cells]
     columns: Sourced[Cells]
-    clock_rate: Sourced[Frequency]
+    clock_rate: Sourced[Annotated[units.Hertz, Field(ge=1)]]
     dataflow: Dataflow
     dtypes_supported: Annotated[tuple[DType, ...], Field(min_length=1)]
     memory_bandwidth: Sourced[Bandwidth]
