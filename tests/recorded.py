@@ -52,7 +52,7 @@ def recorded(plan_: Plan, accuracies: Sequence[float] = (), **meta: Any) -> Iter
     """A reader of a plan's run; ``meta`` are facts of it."""
     priced = replace(plan_, prices=tuple(replace(one, traces=(_TRACE,)) for one in plan_.prices))
     store = Store.in_memory()
-    least_s, most_s = plan_.policy.lasts_s()
+    least_s, most_s = plan_.scenario.server.policy.lasts_s()
     store.set_meta({**_META, "timed": least_s == most_s, **meta})
     store.write_plan(priced, {}, [0] * len(plan_.clients))
     run = Scored(priced, store, None, Callbacks())

@@ -17,8 +17,7 @@ class Clients:
         kind: its row in every exchange's ``Prices``. Clients of one kind are alike in all that prices depend
             on: device, link, dtype, model and samples.
         slowdown: persistent multiplier of compute time.
-        admitted: whether its device can hold every exchange.
-        cell: index into ``cells``; -1 for none.
+        cell: -1 for none.
         user: whose recorded availability it has, where availability is recorded.
         cells: each cell's name in the fleet: clients with another index there share another such cell.
         batteries, throttling: by device; None for one that runs on mains, or does not throttle.
@@ -46,7 +45,6 @@ class Clients:
         return len(self.device)
 
     def one_of_each_kind(self) -> "Clients":
-        """The first client of each kind, in the order of ``Prices``."""
         return self.taken(np.unique(self.kind, return_index=True)[1])
 
     def taken(self, places: Sequence[int] | Ints) -> "Clients":

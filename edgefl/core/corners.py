@@ -16,12 +16,12 @@ from edgefl.core.sourced import Costs, Record, Sourced, changed, sourced
 
 
 def known(figure: float | None) -> float | None:
-    """A figure of an array, where NaN stands for an unknown one; None for that."""
+    """A figure of an array; None for NaN, which stands for an unknown one."""
     return None if figure is None or math.isnan(figure) else float(figure)
 
 
 class Interval(NamedTuple):
-    """The least and the most that a time or an energy can be; None where nothing bounds it from above."""
+    """The least and the most that a figure can be; None where nothing bounds it from above."""
 
     low: float
     high: float | None
@@ -55,8 +55,8 @@ def corners(record: Record) -> tuple[Record, Record] | None:
 def at_corners(record: Record) -> tuple[Record, Record]:
     """A record with every number at the end of its interval that costs least, and one at the other ends.
 
-    A number without the bound keeps its value. One that has neither is as small as it can be at the cheap
-    corner, 0, if costs grow with it; else it is unknown. An idle power is at most the active one.
+    A number without the bound keeps its value. One that has neither is 0 at the cheap corner, if costs grow
+    with it; else it is unknown. An idle power is at most the active one.
     """
     return _at(record, Costs.MORE), _at(record, Costs.LESS)
 

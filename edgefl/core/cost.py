@@ -1,8 +1,4 @@
-"""Device-independent costs of work: kernels, bytes, memory.
-
-``Kernel`` is one operator's work, ``Work`` a multiset of kernels, ``Cost`` what one job costs, ``Trace`` what
-the meta engine reads off a method's own code; a run keeps it as text.
-"""
+"""Device-independent costs of work: kernels, bytes, memory."""
 
 import base64
 import zlib
@@ -79,23 +75,20 @@ class Kernel(NamedTuple):
 
     @classmethod
     def multiplying(cls, op: str, product: Product, moved: int, role: str = FORWARD, part: str = "") -> Self:
-        """The kernel of matrix products that move ``moved`` bytes."""
         m, n, k, groups, kind = product
         return cls(op, kind, role, part, m, n, k, groups, product.flops, moved)
 
     @classmethod
     def moving(cls, op: str, moved: int, role: str = FORWARD) -> Self:
-        """An elementwise kernel, whose cost is the bytes it moves."""
         return cls(op, ELEMENTWISE, role, "", 0, 0, 0, 1, 0, moved)
 
 
 def convolution(
     x: Sequence[int], weight: Sequence[int], result: Sequence[int], groups: int, *, transposed: bool = False
 ) -> Product:
-    """A convolution as the products of im2col, from the shapes of its operands and its result.
+    """A convolution as the products of im2col, from shapes (B, C, *area).
 
-    They are (B, C, *area), of the weight (outer, inner, *taps): the output channels come first, or the
-    input's where it is transposed.
+    The weight's is (outer, inner, *taps): output channels first, or the input's where it is transposed.
     """
     outer, inner = weight[0] // groups, prod(weight[1:])
     m, n, k = (places(x), inner, outer) if transposed else (places(result), outer, inner)
@@ -146,11 +139,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Cost:
-    """A job's cost, independent of the device.
+    """A job's cost.
 
     Attributes:
-        down: bytes the client receives, by part of the payload.
-        up: bytes it sends, by part.
+        down, up: bytes the client receives and sends, by part of the payload.
         steps: its work in order: (the kernels of one step, how many such steps).
         peak: peak memory in bytes, by what occupies it.
     """
@@ -192,23 +184,21 @@ def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: 
 
 @dataclass(frozen=True)
 class PhaseTrace:
-    """One phase's work by batch size: of a step, and of making its batch where that is counted.
-
-    ``trains`` is whether it trains on the client's own data what the method reports of.
-    """
+    """One phase's work by batch size: of a step, and of making its batch where that is counted."""
 
     name: str
     steps: Mapping[int, Work]
     batches: Mapping[int, Work] = field(default_factory=dict)
+    # Whether it trains on the client's own data what the method reports of.
     trains: bool = True
 
     def work(self, counts: Mapping[int, int]) -> tuple[tuple[Work, int], ...]:
         """The work of so many steps of each batch size, as in ``Cost.steps``."""
         return tuple(
-            (by_size[size], count)
+            (made[size], count)
             for size, count in counts.items()
-            for by_size in (self.batches, self.steps)
-            if size in by_size
+            for made in (self.batches, self.steps)
+            if size in made
         )
 
 
@@ -217,7 +207,6 @@ class Trace:
     """The cost of one exchange of a method on a model, read off its code by the meta engine.
 
     Attributes:
-        down, up: payload bytes to the client and to the server, by part.
         start, finish: kernels before the first step, decoding included, and after the last, with encoding.
         peaks: peak memory in bytes, by what occupies it, for each tuple of the phases' largest batches.
     """

@@ -53,8 +53,9 @@ _REALS = (
 JOB = np.dtype([*((name, np.int64) for name in _INTEGERS), *((name, np.float64) for name in _REALS)])
 """One job from its dispatch to its end.
 
-Its number, client, exchange (place in the plan), round, version, count among its client's jobs in the
-exchange, and optimizer steps; ``ending`` and the version that it was merged into, -1 for none; the seconds at
+Its number, client, exchange (place in the plan), round (from 0; -1 before the first, the number of rounds
+after the last), the version that it received, its count from 0 among its client's jobs in the exchange, and
+optimizer steps; ``ending`` and the version that it was merged into, -1 for none; the seconds at
 which it was dispatched, received, worked, arrived and ended, NaN for those it did not reach; the busy seconds
 of its three stages, its bytes, operations and joules as far as it went, NaN for an unknown energy.
 ``full_power_s`` are the seconds of work at the device's full power that take as much energy above idle as its
@@ -69,15 +70,11 @@ the job, 0 for a job that was lost on its own. Events of one time are ordered by
 
 def joules(rows: Any) -> np.ndarray:
     """Each job's energy, (n,), of rows of ``JOB`` or its columns by name; NaN where a part is unknown."""
-    total: np.ndarray = sum((rows[name] for name in JOULES[1:]), rows[JOULES[0]])
-    return total
+    return sum((rows[name] for name in JOULES[1:]), rows[JOULES[0]])
 
 
 class EnergyTotal(NamedTuple):
-    """The joules of all clients whose energy is known in full, None where there are none.
-
-    ``energy_known`` is how many those are, ``energy_clients`` how many took part.
-    """
+    """The joules of the clients whose energy is known in full; None where it is of none."""
 
     joules: float | None
     energy_known: int
@@ -97,10 +94,9 @@ class ServerEvent(NamedTuple):
 
     Attributes:
         turn: the server's actions, counted from 1.
-        kind: MERGED, EVALUATED or REFUSED.
-        exchange: its name; empty if there is none.
+        exchange: empty if there is none.
         round: from 0; -1 before the first, the number of rounds after the last.
-        client: its number; -1 for the server.
+        client: -1 for the server.
         version: for "merged" the new one, for "evaluated" the one that was scored.
     """
 
@@ -115,14 +111,7 @@ class ServerEvent(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One client's work in one exchange.
-
-    Attributes:
-        version: the server version whose payload it received.
-        round: from 0; -1 before the first, the number of rounds after the last.
-        nth: this client's n-th job in this exchange, from 0.
-        steps: optimizer steps over all its phases.
-    """
+    """What training needs of a row of ``JOB``."""
 
     id: int
     client: int

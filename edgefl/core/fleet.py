@@ -124,8 +124,7 @@ class Fleet(Strict):
     def _cells_are_known(self) -> "Fleet":
         for member in self.members:
             if member.cell is not None and member.cell not in self.cells:
-                hint = nearest(member.cell, self.cells) if self.cells else "give it under 'cells'"
-                raise ValueError(f"unknown cell {member.cell!r}; {hint}")
+                raise ValueError(f"unknown cell {member.cell!r}; {nearest(member.cell, self.cells)}")
         return self
 
     @model_validator(mode="after")
@@ -134,8 +133,6 @@ class Fleet(Strict):
         if "slowdown" in columns and self.slowdown != Fixed():
             raise ValueError("the users have slowdowns of their own; remove the fleet's 'slowdown'")
         if "availability" in columns and not isinstance(self.availability, Intervals):
-            name = self.availability.name
-            raise ValueError(
-                f"the users' availability is a number in an intervals file, but the fleet's is {name!r}"
-            )
+            given = self.availability.name
+            raise ValueError(f"the users' availability needs intervals, but the fleet's is {given!r}")
         return self

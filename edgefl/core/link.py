@@ -57,7 +57,7 @@ class Radio(Strict):
 
 
 class Rates(NamedTuple):
-    """Bits a second that TCP reaches in one direction, 0 in an outage, and handshakes of a transfer then."""
+    """What TCP reaches in one direction, 0 in an outage, and the handshakes of a transfer."""
 
     bps: Piecewise
     delay_s: Piecewise
@@ -126,14 +126,11 @@ class Link(Strict):
     @property
     def down_bps(self) -> float:
         """Bits a second, as far as TCP reaches under the link's losses."""
-        return self._reached(self.down.known)
+        return float(np.minimum(self.down.known, mathis_bps(self.latency.known, self.loss.known)))
 
     @property
     def up_bps(self) -> float:
-        return self._reached(self.up.known)
-
-    def _reached(self, rate_bps: float) -> float:
-        return float(np.minimum(rate_bps, mathis_bps(self.latency.known, self.loss.known)))
+        return float(np.minimum(self.up.known, mathis_bps(self.latency.known, self.loss.known)))
 
     @property
     def followed(self) -> LinkTrace:
@@ -154,7 +151,7 @@ class Link(Strict):
 
 
 def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:
-    source = "mean over time of the link's " + ("trace" if len(trace.traces) == 1 else "traces")
+    source = "mean over time of the link's " + ("trace" if len(trace.rows) == 1 else "traces")
     for name in trace.gives:
         kind, mean = Sourced[units.Seconds] if name == "latency" else Sourced[Rate], trace.mean(name)
         if name != "latency" and mean < 1:

@@ -3,9 +3,6 @@
 A trace is piecewise constant. Its rows say from when on a rate holds; the last row ends the trace. With
 ``end: repeat`` the trace begins again there, so that the last row's own rate is not used; with ``end: hold``
 that rate holds for ever. Down and up may be of different lengths, and then repeat each on its own.
-
-The files' content, not their names, is part of a run's identity: it is kept as ``rows``, and a run that is
-read back needs no file.
 """
 
 import math
@@ -26,16 +23,11 @@ from edgefl.core.params import Strict, unless
 from edgefl.core.piecewise import Piecewise
 
 Way: TypeAlias = Literal["down", "up"]
-"""A direction of a link: down to the client, up from it."""
-
 Number: TypeAlias = Literal["down", "up", "latency"]
-"""What a trace gives of a link."""
-
 WAYS: tuple[Way, Way] = ("down", "up")
 
+# Of one of Mahimahi's opportunities.
 PACKET_BITS = 8 * 1500
-"""Of one of Mahimahi's opportunities."""
-
 # Larger numbers are mistakes: 30 years, 1 Pbit/s and an hour.
 _MOST_S, _MOST_BPS = 1e9, 1e15
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -56,17 +48,16 @@ _APART_S, _ROUNDED = 0.001, 0.99
 
 @lru_cache(maxsize=1024)
 def series(text: str) -> Piecewise:
-    """The rows that ``written`` wrote, or a user; a ``RowError`` if they are wrong."""
+    """The rows that ``written`` wrote, or a user."""
     try:
         t_s, value = np.array([row.split(",") for row in text.split()], dtype=np.float64).reshape(-1, 2).T
     except ValueError:
-        raise RowError(f"{text[:60]!r} must be seconds,value", 0) from None
+        raise ValueError(f"{text[:60]!r} must be seconds,value") from None
     if not len(t_s) or t_s[0]:
-        raise RowError("the first row must be at 0 s", 0)
+        raise ValueError("the first row must be at 0 s")
     _check_times(t_s)
-    if (wrong := ~((value >= 0) & (value <= _MOST_BPS))).any():
-        most = f"{_MOST_BPS:,.0f}"
-        raise RowError(f"values must be between 0 and {most}; got {value[wrong][0]:g}", int(wrong.argmax()))
+    if len(wrong := value[~((value >= 0) & (value <= _MOST_BPS))]):
+        raise ValueError(f"values must be between 0 and {_MOST_BPS:,.0f}; got {wrong[0]:g}")
     return Piecewise(t_s, value)
 
 
@@ -81,13 +72,11 @@ def written(t_s: Floats, value: Floats) -> str:
 def check_rates(rates: Piecewise, way: str, *, held: bool) -> None:
     """Refuses, by a ``RowError``, rates in bit/s under which a transfer or the trace itself never ends."""
     last = len(rates.t) - 1
-    if held:
-        if rates.value[last] < 1:
-            what = f"the last {way} rate must be at least 1 bit/s with 'end: hold': it never ends"
-            raise RowError(what, last)
-    elif not last:
+    if held and rates.value[last] < 1:
+        raise RowError(f"the last {way} rate must be at least 1 bit/s with 'end: hold': it never ends", last)
+    if not held and not last:
         raise RowError("a trace that repeats needs a second row, which ends it", last)
-    elif not rates.value[:-1].any():
+    if not held and not rates.value[:-1].any():
         raise RowError(f"all {way} rates are 0: no transfer would ever end", last)
 
 
@@ -146,12 +135,12 @@ def of_mahimahi(text: str, bin_ms: int) -> str:
     return written(times_ms / 1000, value)
 
 
-def _canonical(text: str) -> str:
+def _checked(text: str) -> str:
     series(text)
     return text
 
 
-SeriesText: TypeAlias = Annotated[str, AfterValidator(_canonical)]
+SeriesText: TypeAlias = Annotated[str, AfterValidator(_checked)]
 
 
 class TraceRows(Strict):
@@ -207,17 +196,17 @@ class LinkTrace(Strict):
 
     csv: Annotated[Files | None, unless(None)] = None
     mahimahi: Annotated[Mahimahi | None, unless(None)] = None
-    rows: Annotated[Annotated[tuple[TraceRows, ...], Field(min_length=1)] | None, unless(None)] = None
+    rows: Annotated[tuple[TraceRows, ...], Field(min_length=1)] = ()
     end: Literal["repeat", "hold"] = "repeat"
 
     @model_validator(mode="after")
     def _content(self) -> Self:
-        if sum(given is not None for given in (self.csv, self.mahimahi, self.rows)) != 1:
+        if sum(map(bool, (self.csv, self.mahimahi, self.rows))) != 1:
             raise ValueError("give one of 'csv', 'mahimahi' and 'rows'")
         rows = self.rows or tuple(self._read())
         if len({one.latency is None for one in rows}) > 1:
             raise ValueError("either all traces of a link have a latency or none has")
-        for place, one in enumerate(self.rows or ()):
+        for place, one in enumerate(self.rows):
             self._check(one, place)
         return self.model_copy(update={"csv": None, "mahimahi": None, "rows": rows})
 
@@ -243,31 +232,22 @@ class LinkTrace(Strict):
 
     @property
     def holds(self) -> bool:
-        """Whether the last row holds for ever; else the trace repeats."""
         return self.end == "hold"
 
     @property
-    def traces(self) -> tuple[TraceRows, ...]:
-        return self.rows or ()
-
-    @property
     def gives(self) -> tuple[Number, ...]:
-        return WAYS if self.traces[0].latency is None else (*WAYS, "latency")
+        return WAYS if self.rows[0].latency is None else (*WAYS, "latency")
 
     def in_words(self) -> str:
         """How many there are, how long they are, and how they are dealt out."""
         ends_s = self._lengths_s()
         of = " to ".join(dict.fromkeys(map(units.show_seconds, (min(ends_s), max(ends_s)))))
-        if len(ends_s) == 1:
-            held = "holds its last rate, from its beginning on"
-            return f"a trace of {of}, which {held if self.holds else 'repeats, from a random time on'}"
-        held = "hold their last rates, from their beginning on"
-        then = held if self.holds else "repeat, from a random time on"
-        return f"one of {len(ends_s)} traces of {of}, which {then}"
+        one = "a trace" if len(ends_s) == 1 else f"one of {len(ends_s)} traces"
+        then = "from its beginning, then at its last rate" if self.holds else "repeated from a random time on"
+        return f"{one} of {of}, {then}"
 
     def pieces(self, which: int, name: Number) -> Piecewise:
-        """What one of the traces gives, in bit/s or seconds, at all times."""
-        one = series(getattr(self.traces[which], name))
+        one = series(getattr(self.rows[which], name))
         if self.holds:
             return one
         # The last row only ends the trace, and with one other row nothing changes.
@@ -278,26 +258,24 @@ class LinkTrace(Strict):
         """The place of each client's trace, and where in it the client is at time 0 in seconds, (n,) each.
 
         A trace that repeats is entered anywhere within the longer of its directions, one that is held at 0.
-        Both depend on the client's number alone.
         """
         place, time = uniforms(derive(root, "link trace"), clients)
-        which = (place * len(self.traces)).astype(np.int64)
+        which = (place * len(self.rows)).astype(np.int64)
         if self.holds:
             return which, np.zeros(len(which))
         return which, time * np.array(self._lengths_s())[which]
 
     def _lengths_s(self) -> list[float]:
-        """When the last row of each trace is, in its longer direction."""
-        return [max(float(series(getattr(one, way)).t[-1]) for way in WAYS) for one in self.traces]
+        return [max(float(series(getattr(one, way)).t[-1]) for way in WAYS) for one in self.rows]
 
     def range(self, name: Number) -> tuple[float, float]:
         """The least and the most of all traces, the rates that only end one left out."""
-        every = [series(getattr(one, name)).value[: None if self.holds else -1] for one in self.traces]
+        every = [series(getattr(one, name)).value[: None if self.holds else -1] for one in self.rows]
         return min(float(one.min()) for one in every), max(float(one.max()) for one in every)
 
     def mean(self, name: Number) -> float:
         """The mean over the time of all traces, each until its last row: in bit/s, or seconds of latency."""
-        every = [series(getattr(one, name)) for one in self.traces]
+        every = [series(getattr(one, name)) for one in self.rows]
         seconds = math.fsum(float(one.t[-1]) for one in every)
         if not seconds:
             return math.fsum(float(one.value[-1]) for one in every) / len(every)

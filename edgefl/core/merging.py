@@ -26,10 +26,9 @@ class MergeCost(NamedTuple):
     peak_bytes: int = 0
 
 
+# The numbers of uploads through which the polynomials of kernels go, and the one where they are checked.
 AT, CHECK = (2, 3, 5), 7
-"""The numbers of uploads through which the polynomials of kernels go, and the one where they are checked."""
 COUNTS = (1, *AT, CHECK)
-"""All numbers of uploads that are traced."""
 
 
 def through(values: Sequence[int], uploads: int, at: Sequence[int] = AT) -> int:
@@ -41,16 +40,12 @@ def through(values: Sequence[int], uploads: int, at: Sequence[int] = AT) -> int:
 
 @dataclass(frozen=True)
 class MergeTrace:
-    """The work of an exchange's merge by its number of uploads.
+    """The work of an exchange's merge by its number of uploads."""
 
-    Attributes:
-        counts: kernels whose size is always the same, with how many there are at each of ``AT``.
-        growing: the others, as they are at each of ``AT``.
-        peaks: bytes at the worst moment at each of ``COUNTS``.
-    """
-
+    # Kernels whose size is always the same, with how many there are at each of ``AT``; the others, at each.
     counts: Sequence[tuple[Kernel, Sequence[int]]]
     growing: Sequence[Sequence[Kernel]]
+    # Bytes at the worst moment at each of ``COUNTS``.
     peaks: Sequence[int]
 
     def work(self, uploads: int) -> Work:
@@ -61,11 +56,8 @@ class MergeTrace:
         return Work(+found)
 
     def peak_bytes(self, uploads: int) -> int:
-        """The memory at the worst moment.
-
-        Other numbers of uploads have that of the polynomial through the last three that are traced; larger
-        ones that of the line through the last two if it is more, as the worst moment may become another one.
-        """
+        # Other numbers of uploads have that of the polynomial through the last three that are traced; larger
+        # ones that of the line through the last two if it is more: the worst moment may become another one.
         if uploads in COUNTS:
             return self.peaks[COUNTS.index(uploads)]
         (*_, low, high), (*_, first, last) = self.peaks, COUNTS
@@ -76,8 +68,6 @@ class MergeTrace:
 
 @dataclass(frozen=True)
 class ServerWork:
-    """The server: its device, and the work of each exchange's merge, by name."""
-
     name: str
     board: Board
     traces: Mapping[str, MergeTrace]
@@ -85,7 +75,6 @@ class ServerWork:
 
     @property
     def dtype(self) -> str:
-        """The number type that it computes in: fp32, or the first that it supports."""
         supported = self.board.dtypes()
         return TRACED if TRACED in supported else supported[0]
 
@@ -97,6 +86,5 @@ class ServerWork:
             work, peak = trace.work(uploads), in_dtype(trace.peak_bytes(uploads), self.dtype)
             bounds = self.board.clock(self.name, self.dtype).time(work)
             joules = known(Demand.working(bounds, self.board.power).working_j)
-            cost = bounds.seconds, work.flops, work.bytes, joules, peak
-            self._known[key] = MergeCost(uploads, *cost)
+            self._known[key] = MergeCost(uploads, bounds.seconds, work.flops, work.bytes, joules, peak)
         return self._known.get(key, MergeCost())

@@ -30,7 +30,7 @@ class Piecewise:
     def integral(self, t: Floats) -> Floats:
         """From 0 until some times."""
         turn, piece, within = self._places(t)
-        found: Floats = self._before[piece] + self.value[piece] * (within - self.t[piece])
+        found = self._before[piece] + self.value[piece] * (within - self.t[piece])
         return found if math.isinf(self.period) else turn * self._before[-1] + found
 
     def mean(self, start: Floats, end: Floats) -> Floats:
@@ -50,7 +50,7 @@ class Piecewise:
         piece = np.maximum(np.searchsorted(self._before[:-1], rest) - 1, 0)
         value, more = self.value[piece], rest - self._before[piece]
         later = np.divide(more, value, out=np.where(more > 0, np.inf, 0.0), where=value > 0)
-        found: Floats = self.t[piece] + later
+        found = self.t[piece] + later
         return found if math.isinf(self.period) else turn * self.period + found
 
     def until(self, t: float, offset: float) -> tuple[float, float]:
@@ -72,10 +72,8 @@ class Piecewise:
     def _before(self) -> Floats:
         """The integral until each piece begins, and until the first begins again, (n + 1,)."""
         until = np.append(0.0, np.cumsum(self.value[:-1] * np.diff(self.t)))
-        whole = (
-            until[-1] + self.value[-1] * (self.period - self.t[-1]) if np.isfinite(self.period) else np.inf
-        )
-        return np.append(until, whole)
+        last = self.value[-1] * (self.period - self.t[-1]) if np.isfinite(self.period) else np.inf
+        return np.append(until, until[-1] + last)
 
     def _places(self, t: Floats) -> tuple[Floats, Ints, Floats]:
         """How often the pieces have begun again by some times, which one they are in, and the time within."""

@@ -24,9 +24,7 @@ class Prices:
         at: "start", "round" or "end".
         every: the number of rounds between two exchanges.
         everyone: whether all clients take part, not only those that the selector chooses.
-        stateful: whether the work writes client state.
-        demand: of a job of each kind of client, see ``Clients.kind``, (kinds,) a column. The work of refused
-            clients is NaN.
+        demand: of a job of each kind of client, (kinds,) a column; the work of refused clients is NaN.
         corners: the same at the cheap and at the costly corner, where numbers of devices or links are
             intervals; None where all corners are alike. Work that nothing bounds from above is NaN there.
         traces: what each model's work costs before any device, by model index.
@@ -50,8 +48,8 @@ class Refusal:
 
     Attributes:
         has_bytes: the device's usable memory; None if unknown.
-        parts: what it needs at the peak, by what occupies it.
-        reason: why; empty if memory is too small.
+        parts: the bytes at the peak, by what occupies them.
+        reason: empty if memory is too small.
     """
 
     device: str
@@ -65,8 +63,7 @@ class Refusal:
         if self.reason:
             return f"{self.exchange} is more than {self.device} can do: {self.reason}"
         held = ", ".join(f"{part} {show_bytes(size)}" for part, size in self.parts.items())
-        room = show_bytes(self.has_bytes or 0)
-        needs = show_bytes(self.needs_bytes)
+        needs, room = show_bytes(self.needs_bytes), show_bytes(self.has_bytes or 0)
         return f"{self.exchange} needs {needs} of memory and {self.device} has {room} ({held})"
 
 
@@ -76,8 +73,7 @@ class Assumption(str):
     Attributes:
         kind: "device" or "link" where it follows from the numbers of one; else another word.
         owner: what it is about: the name of a device, or "link" and that of a link.
-        consequence: the sentence's rest.
-        numbers: the assumed numbers that it lists.
+        numbers: the assumed ones that it lists.
     """
 
     __slots__ = ("consequence", "kind", "numbers", "owner")
@@ -103,7 +99,7 @@ class Plan:
         prices: by exchange, in the method's order.
         refusals: by the kinds of clients that do not take part.
         assumed: what is assumed, as sentences; those on devices and links are ``Assumption``.
-        server_work: the server's device and its work; None where its work is free.
+        server_work: None where the server's work is free.
     """
 
     scenario: Scenario
@@ -114,16 +110,8 @@ class Plan:
     assumed: tuple[str, ...] = ()
     server_work: ServerWork | None = None
 
-    @property
-    def policy(self) -> Any:
-        return self.scenario.server.policy
-
-    @property
-    def selector(self) -> Any:
-        return self.scenario.server.selector
-
     def check_admitted(self) -> None:
-        """Refuses, by a ``RunError``, to measure or train anything where no client was admitted."""
+        """Raises a ``RunError`` where no client was."""
         if not self.clients.admitted.any():
             raise RunError(
                 f"every client was refused: {next(self.refused())[1]}",

@@ -1,9 +1,6 @@
-"""What a cost is in seconds and joules; ``edgefl.planning.repricing`` reckons it.
+"""What a cost is in seconds and joules, on these assumptions; ``edgefl.planning.repricing`` reckons it.
 
-Assumptions:
-
-1. Compute: the steps run one after another, each timed by the device model
-   (``edgefl.core.devices``).
+1. Compute: the steps run one after another, each timed by the device model (``edgefl.core.devices``).
 2. Transfer: the link's handshakes in round trips, then the bytes at the slower of the link's rate and what
    TCP reaches under its losses. An empty payload costs nothing, not even a round trip.
 3. Energy, by stage. Idle: the idle power throughout the job. Compute: what the device draws above idle while
@@ -18,9 +15,8 @@ Assumptions:
    their two corners (``edgefl.core.corners``), which bound its price. Where kernels are counted, a launch
    overhead of 0 without an upper bound is a lower bound: nothing bounds the work's time from above.
 
-The world determines durations, which may depend on other clients. Quantities (``Demand``) are known
-beforehand; ``Demand.charges`` turns what happened into joules, for ``edgefl profile`` and the world alike.
-It takes numbers or arrays of them; an unknown number is NaN there.
+The world determines durations, which may depend on other clients; quantities (``Demand``) are known
+beforehand. ``Demand.charges`` turns what happened into joules, of numbers or arrays of them.
 """
 
 import math
@@ -35,12 +31,9 @@ from edgefl.core.devices import TRACED, WIDTHS, Bounds, Power
 from edgefl.core.link import Link
 from edgefl.core.sourced import Sourced
 
+# Numbers or arrays; NaN is an unknown number.
 Reals: TypeAlias = Any
-"""A float or an array of floats."""
-
 Counts: TypeAlias = Annotated[Any, np.int64]
-"""An int or an array of ints."""
-
 Stages: TypeAlias = tuple[Reals, Reals, Reals]
 """Something of receiving, working and sending."""
 
@@ -71,14 +64,11 @@ class Demand(NamedTuple):
 
     Attributes:
         down_delay_s, up_delay_s: handshakes before a transfer's first byte; 0 if nothing is sent.
-        down_bps, up_bps: the client link's rates.
         work_s: computing at the device's full speed.
-        idle_w: power throughout the job; of this and the others, NaN if it is unknown.
+        idle_w: power throughout the job.
         compute_w: above idle, while computing; the mean over the work.
         radio_w: above idle, during a transfer.
         tail_w, tail_s: after a transfer, and how long at most.
-        down_bytes, up_bytes: payload sizes.
-        peak_bytes: memory at the worst moment.
     """
 
     down_delay_s: Reals = 0.0
@@ -101,10 +91,7 @@ class Demand(NamedTuple):
 
     @classmethod
     def of(cls, cost: Cost, bounds: Bounds, link: Link, power: Power | None = None) -> "Demand":
-        """The demand of a cost on a link and a device, None for unknown power, whose work takes so long.
-
-        How many steps that is, and its memory, are left out.
-        """
+        """The demand of a cost, but its steps and memory, on a link and a device, None for unknown power."""
         down_bytes, up_bytes = sum(cost.down.values()), sum(cost.up.values())
         amounts = {"down_bytes": down_bytes, "up_bytes": up_bytes, "flops": cost.work.flops}
         delays_s = link.delay_s if down_bytes else 0.0, link.delay_s if up_bytes else 0.0
@@ -119,12 +106,10 @@ class Demand(NamedTuple):
 
     @classmethod
     def working(cls, bounds: Bounds, power: Power) -> "Demand":
-        """The demand of work without transfers."""
         idle_w, compute_w = _watts(power.idle), _above_idle(power, bounds)
         return cls(work_s=bounds.seconds, idle_w=idle_w, compute_w=compute_w)
 
     def taken(self, places: Any) -> "Demand":
-        """One of many, or some."""
         return Demand._make(column[places] for column in self)
 
     @property
@@ -143,7 +128,7 @@ class Demand(NamedTuple):
         return self.up_delay_s + 8 * self.up_bytes / self.up_bps
 
     def moved(self, receive_s: Reals, transmit_s: Reals) -> tuple[Any, Any]:
-        """The bytes that a download and an upload have moved after some seconds."""
+        """The bytes of a download and an upload after some seconds."""
         received = _moved(receive_s, self.down_delay_s, self.down_bps, self.down_bytes)
         return received, _moved(transmit_s, self.up_delay_s, self.up_bps, self.up_bytes)
 
@@ -182,10 +167,10 @@ class Demand(NamedTuple):
         return dict(zip(ENERGIES, (*active_j, tails_j, sum(idle_j)), strict=True))
 
 
+# The columns of a ``Demand`` of many jobs, and their types.
 COLUMNS: Mapping[str, type] = {
     name: np.int64 if kind == Counts else np.float64 for name, kind in Demand.__annotations__.items()
 }
-"""The columns of a ``Demand`` of many jobs, and their types."""
 
 
 def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any:
@@ -195,10 +180,7 @@ def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any
 
 
 def above_idle_between(cheap: Demand, costly: Demand) -> Interval:
-    """The bounds of the joules of work above idle power, from both corners.
-
-    They are most where the idle power is least, and the other way about.
-    """
+    """The bounds of the joules of work above idle power, which are most where that is least."""
     least_j = cheap.working_j - times(costly.idle_w, cheap.work_s)
     return Interval.of(max(0.0, least_j), costly.working_j - times(cheap.idle_w, costly.work_s))
 

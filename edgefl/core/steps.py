@@ -7,10 +7,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Passes:
-    """The length of a phase: a number of epochs or a number of steps, exactly one of the two.
-
-    A pass goes over so many ``samples``; None for the client's own.
-    """
+    """The length of a phase: epochs or steps. A pass goes over ``samples``; None for the client's own."""
 
     epochs: int | None = None
     steps: int | None = None
@@ -22,16 +19,16 @@ class Passes:
         if (self.epochs or 0) < 0 or (self.steps or 0) < 0 or (self.samples or 0) < 0:
             raise ValueError("a phase's epochs, steps and samples must not be negative")
 
-    def over(self, own: int) -> int:
-        """The number of samples of one pass, for a client that has ``own`` samples."""
-        return own if self.samples is None else self.samples
+    def sizes(self, own: int, batch_size: int) -> list[int]:
+        """The batch sizes of one pass, for a client that has ``own`` samples."""
+        return batch_sizes(own if self.samples is None else self.samples, batch_size)
 
 
 def batch_sizes(samples: int, batch_size: int) -> list[int]:
     """The batch sizes of one pass over ``samples``.
 
-    The last batch is short where the division leaves a rest. A rest of one sample joins the batch
-    before it, in every engine: a batch of one has no variance (batch norm) and no pairs.
+    The last batch is short where the division leaves a rest. A rest of one sample joins the batch before it:
+    a batch of one has no variance (batch norm) and no pairs.
 
     >>> batch_sizes(70, 32), batch_sizes(65, 32), batch_sizes(1, 32)
     ([32, 32, 6], [32, 33], [1])
@@ -47,7 +44,7 @@ def batch_sizes(samples: int, batch_size: int) -> list[int]:
 
 def step_sequence(samples: int, batch_size: int, passes: Passes) -> Iterator[tuple[int, int]]:
     """Every step of a phase in order, as (pass number, batch size); a phase of steps may end mid-pass."""
-    one = batch_sizes(passes.over(samples), batch_size)
+    one = passes.sizes(samples, batch_size)
     if passes.epochs is not None:
         yield from ((epoch, size) for epoch in range(passes.epochs) for size in one)
     elif one:
@@ -56,7 +53,7 @@ def step_sequence(samples: int, batch_size: int, passes: Passes) -> Iterator[tup
 
 def step_sizes(samples: int, batch_size: int, passes: Passes) -> Counter[int]:
     """How many steps of each batch size a phase takes for a client of ``samples`` samples."""
-    one = batch_sizes(passes.over(samples), batch_size)
+    one = passes.sizes(samples, batch_size)
     if not one:
         return Counter()
     whole, rest = (passes.epochs, 0) if passes.epochs is not None else divmod(passes.steps or 0, len(one))
@@ -71,9 +68,7 @@ def step_count(samples: int, batch_size: int, passes: Passes) -> int:
 
 
 def limited(samples: int, batch_size: int, phases: Sequence[Passes], steps: int) -> list[Passes]:
-    """The lengths of a job's phases where the job ends after ``steps`` steps.
-
-    Phases are done in order: the first ones in full, one as far as the steps go, the others not at all.
+    """The lengths of a job's phases, which are done in order, where the job ends after ``steps`` steps.
 
     >>> limited(20, 10, [Passes(epochs=2), Passes(epochs=2)], 5)
     [Passes(epochs=2, steps=None, samples=None), Passes(epochs=None, steps=1, samples=None)]

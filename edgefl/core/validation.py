@@ -20,7 +20,7 @@ Path = Sequence[str | int]
 def validate(record: type[T], value: Any, document: Document, prefix: Path = ()) -> T:
     """Validates plain data, found at ``prefix`` in a document, with messages that name file, line and key."""
     try:
-        return _adapter(record).validate_python(value, context=document.context)  # type: ignore[no-any-return]
+        return _adapter(record).validate_python(value, context=document.context)
     except ValidationError as error:
         errors = error.errors(include_url=False)
     mistakes, told = list[ScenarioError](), defaultdict[Path, list[ErrorDetails]](list)

@@ -229,8 +229,8 @@ def check_whole(plan: Plan) -> None:
     """
     check_limits(plan)
     check_size(plan)
-    plan.selector.check(plan)
-    plan.policy.check(plan)
+    plan.scenario.server.selector.check(plan)
+    plan.scenario.server.policy.check(plan)
 
 
 def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning: Learning) -> Clients:
@@ -374,16 +374,16 @@ def _size(plan: Plan) -> tuple[float, dict[str, float]]:
 
     As its limits of rounds and of time say; inf where none does.
     """
-    server, policy, clients = plan.scenario.server, plan.policy, float(plan.clients.admitted.sum())
-    asked = min(clients, policy.asks(server.participants) or clients)
+    server, clients = plan.scenario.server, float(plan.clients.admitted.sum())
+    asked = min(clients, server.policy.asks(server.participants) or clients)
     # An asynchronous policy merges what has arrived from those that are at work.
-    merged = policy.merges(asked)
+    merged = server.policy.merges(asked)
     rounds = float(server.until.rounds or math.inf)
     each_round = [prices for prices in plan.prices if prices.at == "round"]
     if server.until.time is not None and each_round:
         demands = [prices.demand.taken(plan.clients.kind[plan.clients.admitted]) for prices in each_round]
         job_s = float(np.mean([np.mean(one.down_s + one.work_s + one.up_s) for one in demands]))
-        least_s, most_s = policy.lasts_s()
+        least_s, most_s = server.policy.lasts_s()
         length_s = min(max(job_s * merged / asked, least_s), most_s)
         rounds = min(rounds, server.until.time / max(length_s, 1e-12))
     return rounds, {

@@ -39,7 +39,7 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "classes": list(federation.spec.class_names),
         "class_counts": left_out,
     }
-    shortest_s, longest_s = plan.policy.lasts_s()
+    shortest_s, longest_s = plan.scenario.server.policy.lasts_s()
     if shortest_s == longest_s:
         facts["timed"] = True
     if any(shared(plan)):
@@ -59,7 +59,7 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
 
 def _participants(plan: Plan) -> int | None:
     """How many clients a round asks for; None of a policy without rounds that ask."""
-    if plan.policy.STREAMS:
+    if plan.scenario.server.policy.STREAMS:
         return None
     admitted = int(plan.clients.admitted.sum())
     return min(admitted, plan.scenario.server.participants or admitted)

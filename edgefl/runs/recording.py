@@ -72,7 +72,7 @@ class Recording:
             "ORDER BY into_version, client, job",
             **dict.fromkeys(("version", "job", "client"), np.int64),
         )
-        self._reads = plan.selector.READS
+        self._reads = plan.scenario.server.selector.READS
         self._check_reads()
         # Since the last merge: late jobs whose states are kept, here and as recorded, and jobs' scalars.
         self._late: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])

@@ -20,9 +20,9 @@ def is_blind(plan: Plan) -> bool:
 def sights(plan: Plan) -> Iterator[str]:
     """What depends on times or energies in a run, in words; see ``is_blind``."""
     server, fleet = plan.scenario.server, plan.fleet
-    if not plan.policy.BLIND:
+    if not server.policy.BLIND:
         yield f"policy {server.policy.name}"
-    if not plan.selector.BLIND:
+    if not server.selector.BLIND:
         yield f"selector {server.selector.name}"
     if not isinstance(fleet.availability, Always):
         yield f"availability {fleet.availability.name}"

@@ -117,7 +117,7 @@ def _explained(error: BaseException, plan: Plan) -> BaseException:
 
 
 def _policy_at(plan: Plan) -> str:
-    return str(defined_at(plan.policy.serve) or f"policy {plan.policy.name}")
+    return str(defined_at(plan.scenario.server.policy.serve) or f"policy {plan.scenario.server.policy.name}")
 
 
 # SimPy's words.
@@ -131,7 +131,7 @@ def _serve(world: World) -> Process:
         if prices.at == "start":
             yield from world.collect(prices)
     world.round = 0
-    rounds = plan.policy.serve(world)
+    rounds = plan.scenario.server.policy.serve(world)
     if not isinstance(rounds, Generator):
         raise RunError("serve is not a generator", where=_policy_at(plan), hint="it has no yield")
     limit_s = plan.scenario.server.until.time
@@ -144,7 +144,7 @@ def _serve(world: World) -> Process:
     if world.serving:
         raise RunError(
             f"the policy ended after {world.round} rounds, before the scenario's limit",
-            where=f"policy {plan.policy.name}",
+            where=f"policy {plan.scenario.server.policy.name}",
             hint="loop while world.serving, and end each round with: yield from world.end_round()",
         )
     after = [prices for prices in plan.prices if prices.at == "end"]

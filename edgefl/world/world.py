@@ -97,8 +97,8 @@ class World:
         self._ledger.catch_up = self._charge
         self._change, self._back = self.env.event(), self.env.event()
         self._back_s = -math.inf
-        self.checks = Checks(self, stale=plan.policy.merges_stale())
-        built, build = plan.selector.build(self), plan.selector.build
+        self.checks = Checks(self, stale=plan.scenario.server.policy.merges_stale())
+        built, build = plan.scenario.server.selector.build(self), plan.scenario.server.selector.build
         self._selector = returned(built, Selector, build, "a Selector", RunError)
         learns = type(self._selector).observe is not Selector.observe
         self._unobserved: list[np.ndarray] | None = [] if learns else None

@@ -41,7 +41,7 @@ def test_a_run_has_its_traces_with_it(folder):
     assert found.rates(0, "down").bps.value.tolist() == [8e6, 0]
     assert found.down.value == 2e6
     assert list(sights(read_plan(reader))) == ["links that follow traces"]
-    assert any(line.startswith("link mine: follows a trace of 4 s, which repeats") for line in assumed)
+    assert any(line.startswith("link mine: follows a trace of 4 s, repeated") for line in assumed)
 
 
 @sampled(

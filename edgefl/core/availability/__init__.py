@@ -33,18 +33,11 @@ class Spell(NamedTuple):
 
 
 class Timetable(ABC):
-    """When the clients of one run are available.
-
-    An answer depends on the client and the time alone: not on who else is asked for, how often, or in which
-    order.
-    """
+    """When the clients of one run are available: answers depend on the client and the time alone."""
 
     @abstractmethod
     def at(self, clients: Ints, t_s: Floats) -> Spell:
-        """Whether clients (n,) are available at times (n,) in seconds; no state changes in [t, until).
-
-        ``until`` is later than ``t``. The state may be the same afterwards.
-        """
+        """Whether clients (n,) are available at times (n,), and until when, later, that surely holds."""
 
     def of_one(self, client: int, t_s: float) -> tuple[bool, float]:
         there, until_s = self.at(np.array([client]), np.array([t_s]))
@@ -62,7 +55,8 @@ class Availability(Component):
 
 
 # (clients (n,), t_s (n,)) -> the share of events at these times that are kept, (n,).
-Thinning = Callable[[Ints, Floats], Floats]
+Thinning: TypeAlias = Callable[[Ints, Floats], Floats]
+Kept: TypeAlias = tuple[Thinning | None, Thinning | None]
 
 # Once in 30,000 years: so rare events never happen, and times stay small beside the number of windows.
 _RARE_PER_S = 1e-12
@@ -79,10 +73,9 @@ class Poisson:
     """
 
     def __init__(self, root: int, purpose: str, per_s: Floats, kept: Thinning | None) -> None:
-        """Processes of their own for each root and purpose.
+        """``per_s`` are the rates in events a second, (clients,); 0, as any below 1e-12, is never.
 
-        ``per_s`` are the rates in events a second, (clients,); 0, as any below 1e-12, is never. With ``kept``
-        they vary: an event is kept with this probability (Lewis and Shedler 1979).
+        With ``kept`` they vary: an event is kept with this probability (Lewis and Shedler 1979).
         """
         self.per_s = np.where(per_s < _RARE_PER_S, 0.0, per_s)
         self._kept = kept
@@ -94,10 +87,7 @@ class Poisson:
         self._none = np.exp(-self.per_s * self._window_s)
 
     def nearest(self, clients: Ints, t_s: Floats, way: int) -> Floats:
-        """Of each client, (n,): its last event at or before a time (``way`` -1), or its first after it (1).
-
-        Minus infinity or infinity if there is none.
-        """
+        """Each one's last event at or before a time (``way`` -1), or first after it (1); else way * inf."""
         found = np.full(len(clients), way * np.inf)
         left = np.flatnonzero(self.per_s[clients] > 0)
         window = np.floor(t_s[left] / self._window_s[clients[left]]).astype(np.int64)
@@ -153,32 +143,23 @@ class Poisson:
 
 
 class OnOff(Timetable):
-    """Clients that come and go at random times.
+    """Two Poisson processes a client: the events of one make it available, those of the other unavailable.
 
-    Two Poisson processes a client: the events of one make it available, those of the other unavailable; its
-    state is that of the last event. With constant rates this is the two-state Markov chain with exponential
-    durations of means 1 / ``leaves`` and 1 / ``comes``, stationary from the start.
+    With constant rates this is the two-state Markov chain with exponential durations of means 1 / ``leaves``
+    and 1 / ``comes``, stationary from the start.
     """
 
     def __init__(
-        self,
-        root: int,
-        *,
-        comes: Floats,
-        leaves: Floats,
-        kept: tuple[Thinning, Thinning] | tuple[None, None] = (None, None),
-        purpose: str = "available",
+        self, root: int, comes: Floats, leaves: Floats, kept: Kept = (None, None), purpose: str = "available"
     ) -> None:
-        """A chain for each client, of rates in events a second, (clients,).
+        """Rates are in events a second, (clients,), and vary with ``kept``, see ``Poisson``.
 
-        ``kept`` makes each of the rates vary in time, see ``Poisson``; ``purpose`` keeps the draws of several
-        such timetables apart.
+        ``purpose`` keeps the draws of several such timetables apart.
         """
         self._comes = Poisson(root, f"{purpose} from", comes, kept[0])
         self._leaves = Poisson(root, f"{purpose} until", leaves, kept[1])
 
     def at(self, clients: Ints, t_s: Floats) -> Spell:
-        """``until_s`` is when the state changes."""
         came, left = self._comes.nearest(clients, t_s, -1), self._leaves.nearest(clients, t_s, -1)
         available = came > left
         until = np.empty(len(clients))
@@ -212,13 +193,11 @@ class ByShare(Availability):
 
 def relative_lognormal(root: int, clients: int, sigma: float) -> Floats:
     """A persistent factor for each client, lognormal over the largest (Ribero et al. 2022), (clients,)."""
-    drawn: Floats = np.exp(sigma * normals(uniforms(derive(root, "availability"), np.arange(clients))))
-    relative: Floats = drawn / drawn.max()
-    return relative
+    drawn = np.exp(sigma * normals(uniforms(derive(root, "availability"), np.arange(clients))))
+    return drawn / drawn.max()
 
 
 def zones_of(zones: tuple[float, ...], root: int, clients: int) -> Floats:
     """Each client's time zone in hours, (clients,): one of ``zones``, all equally likely."""
     uniform = uniforms(derive(root, "zone"), np.arange(clients), count=1)[0]
-    of_each: Floats = np.array(zones, dtype=np.float64)[(uniform * len(zones)).astype(np.int64)]
-    return of_each
+    return np.array(zones, dtype=np.float64)[(uniform * len(zones)).astype(np.int64)]

@@ -18,5 +18,4 @@ class Params(ByShare):
     def relative(self, clients: Clients, root: int) -> Floats:  # noqa: ARG002
         samples = np.maximum(clients.samples, 1)
         most = samples.max() if self.power > 0 else samples.min()
-        shares: Floats = (samples / most) ** self.power
-        return shares
+        return (samples / most) ** self.power

@@ -43,13 +43,9 @@ class Params(Availability):
     spread: NonNegative = Field(1.5, description="standard deviation of both, in hours")
     days: float = Field(0.9, ge=0.01, le=1, description="share of days on which a client is plugged in")
     capacity: Capacity | None = Field(None, description="of all batteries; null: the devices'")
-    charger: ChargePower | None = Field(
-        None, description="power that fills the batteries; null: the devices'"
-    )
+    charger: ChargePower | None = Field(None, description="what fills the batteries; null: the devices'")
     drain: Watts = Field(0.6, description="mean power while unplugged")
-    minimum: Share | None = Field(
-        None, description="level from which a client is available; null: the devices' cut-off"
-    )
+    minimum: Share | None = Field(None, description="lowest level of an available client; null: the devices'")
     initial: tuple[Level, Level] = Field((0.3, 1.0), description="range of levels at the start")
     zones: Zones = (0.0,)
     start: Start = 0.0
@@ -69,10 +65,7 @@ class Params(Availability):
         return (f"charging: no battery, so always available: {', '.join(mains)}",) if mains else ()
 
     def battery(self, own: Battery | None) -> list[float] | None:
-        """Of a device: joules when full, the power that fills it, the level from which a client is available.
-
-        None if it runs on mains.
-        """
+        """Of a device: joules when full, the power that fills it, and the minimum; None on mains."""
         given = self.capacity, self.charger, self.minimum
         numbers: tuple[float | None, ...] = (None,) * len(given)
         if own is not None:
@@ -87,9 +80,8 @@ class Charging(Timetable):
     """Batteries, and the hours at which they are filled.
 
     Each client's time is cut into days that begin in the middle of the hours in which it is usually
-    unplugged, so that an interval lies in one of them. The battery of a client without one is never read.
-    A battery is known from its client's last job on: times must not be before it, and ``until_s`` holds if
-    the client does no job before it.
+    unplugged, so that an interval lies in one of them. A battery is known from its client's last job on:
+    times must not be before it, and ``until_s`` holds if the client does no job before it.
     """
 
     def __init__(self, params: Params, clients: Clients, root: int) -> None:
@@ -116,7 +108,6 @@ class Charging(Timetable):
         return np.stack([self._joules[clients], self._since_s[clients]], axis=1)
 
     def at(self, clients: Ints, t_s: Floats, batteries: Floats | None = None) -> Spell:
-        """With the batteries as they were known before; None: as they are now."""
         available, until = np.ones(len(clients), dtype=bool), np.full(len(clients), np.inf)
         has = self._has[clients]
         known = self.batteries(clients) if batteries is None else batteries
@@ -139,7 +130,6 @@ class Charging(Timetable):
         return level
 
     def _while_plugged(self, clients: Ints, t_s: Floats, batteries: Floats) -> Spell:
-        """As ``at``, of clients with batteries."""
         start, end = self._interval(clients, self._day(clients, t_s))
         plugged = (start <= t_s) & (t_s < end)
         available, until = np.zeros(len(clients), dtype=bool), np.empty(len(clients))
@@ -180,8 +170,7 @@ class Charging(Timetable):
         return found
 
     def _stored(self, clients: Ints, t_s: Floats, batteries: Floats) -> Floats:
-        """Joules in each client's battery."""
-        joules: Floats = batteries[:, 0].copy()
+        joules = batteries[:, 0].copy()
         since = np.minimum(batteries[:, 1], t_s)
         last, day = self._day(clients, t_s), self._day(clients, since)
         # Back to the last day whose interval has surely filled the battery, or to the last job.

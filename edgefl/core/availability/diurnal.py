@@ -36,12 +36,7 @@ class Params(Availability):
     amplitude: float = Field(0.6, ge=0, le=1, description="the swing around the mean, as a share of it")
     peak: float = Field(2.0, ge=0, lt=24, description="local hour of the largest availability")
     correlation: Duration = Field(HOUR_S, description="mean time until a state is drawn anew")
-    sigma: float = Field(
-        0.0,
-        ge=0,
-        le=10,
-        description="of a lognormal factor of each client, at most 1 (FLGo's mode SLN); 0 is none",
-    )
+    sigma: float = Field(0.0, ge=0, le=10, description="of a lognormal factor a client (FLGo's SLN); 0: none")
     zones: Zones = (0.0,)
     start: Start = 0.0
 
@@ -63,20 +58,15 @@ class Params(Availability):
         factor = relative_lognormal(root, count, self.sigma) if self.sigma else np.ones(count)
         phase_s = (zones_of(self.zones, root, count) + self.start - self.peak) * HOUR_S
         lead = math.atan(_TURN * self.correlation)
-        highest = self.mean * (1 + self._swing)
-        lowest = self.mean * (1 - self._swing)
+        highest, lowest = self.mean * (1 + self._swing), self.mean * (1 - self._swing)
 
         def drawn(whom: Ints, t_s: Floats) -> Floats:
             turn = _TURN * (t_s + phase_s[whom])
             return factor[whom] * self.mean * (1 + self._swing * np.cos(turn + lead))
 
         comes, leaves = factor * highest / self.correlation, (1 - factor * lowest) / self.correlation
-        return OnOff(
-            root,
-            comes=comes,
-            leaves=leaves,
-            kept=(
-                lambda whom, t_s: drawn(whom, t_s) / (comes[whom] * self.correlation),
-                lambda whom, t_s: (1 - drawn(whom, t_s)) / (leaves[whom] * self.correlation),
-            ),
+        kept = (
+            lambda whom, t_s: drawn(whom, t_s) / (comes[whom] * self.correlation),
+            lambda whom, t_s: (1 - drawn(whom, t_s)) / (leaves[whom] * self.correlation),
         )
+        return OnOff(root, comes, leaves, kept)

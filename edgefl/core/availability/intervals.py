@@ -36,9 +36,7 @@ class _IntervalRow(TypedDict):
 class Params(Availability):
     file: str | None = Field(default=None, description="CSV file: client, start_s, end_s")
     rows: str | None = Field(default=None, description="instead of a file: 'client,start_s,end_s client,...'")
-    repeat: Annotated[Seconds, Field(gt=0)] | None = Field(
-        default=None, description="length after which the intervals repeat"
-    )
+    repeat: Annotated[Seconds, Field(gt=0)] | None = Field(default=None, description="the intervals' period")
 
     @model_validator(mode="before")
     @classmethod
@@ -61,13 +59,8 @@ class Params(Availability):
 
 
 class Intervals(Timetable):
-    """Intervals in flat arrays, looked up by bisection."""
-
     def __init__(self, table: Floats, period_s: float, user: Ints) -> None:
-        """Takes rows (number, start_s, end_s) by number and start, (n, 3); inf is no period.
-
-        ``user`` is each client's number in the table, or more, (clients,).
-        """
+        """Takes rows (number, start_s, end_s), (n, 3), sorted; ``user`` is each client's number, or more."""
         self._number, self._start_s, self._end_s = table.T
         self._period_s = period_s
         self._user = user % (self._number[-1] + 1)
@@ -105,7 +98,5 @@ def _of_file(text: str) -> str:
             raise RowError(f"the interval from {start:g} s must end after that, not at {end:g} s", line)
     for (client, _, end, _), (other, start, _, line) in pairwise(rows):
         if client == other and start < end:
-            raise RowError(
-                f"client {client}: the interval from {start:g} s begins before the last one ends", line
-            )
+            raise RowError(f"client {client}: an interval from {start:g} s begins within the last one", line)
     return " ".join(f"{client},{start!r},{end!r}" for client, start, end, _ in rows)

@@ -13,9 +13,7 @@ from edgefl.core.clients import Clients
 
 
 class Params(ByShare):
-    sigma: float = Field(
-        0.7, ge=0, le=10, description="of the lognormal distribution; -ln(1 - beta) in the paper"
-    )
+    sigma: float = Field(0.7, ge=0, le=10, description="of the distribution; -ln(1 - beta) in the paper")
 
     def relative(self, clients: Clients, root: int) -> Floats:
         return relative_lognormal(root, len(clients), self.sigma)

@@ -16,15 +16,15 @@ from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
 from edgefl.core.sourced import NEEDED, Costs, Sourced, sourced
 
+# A number type; read in any case.
 DType = Annotated[
     Literal["fp32", "fp16", "bf16", "int8"],
     BeforeValidator(lambda name: name.lower() if isinstance(name, str) else name),
 ]
-"""A number type; read in any case."""
+# Bytes a value, by type.
 WIDTHS: dict[str, int] = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1}
-"""Bytes a value, by type."""
+# The type that kernels' bytes are counted in.
 TRACED = "fp32"
-"""The type that kernels' bytes are counted in."""
 
 Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
 Room = Annotated[units.Bytes, Costs.LESS]
@@ -105,12 +105,11 @@ class Power(Strict):
 
     @property
     def overhead_bound(self) -> Sourced[units.Watts]:
-        """The power while overheads bound the work."""
         return self.single_core or self.active
 
 
 class Battery(Strict):
-    """A device's battery. A number alone is read as its capacity: ``battery: {value: 17.8 Wh, ...}``.
+    """A device's battery.
 
     Attributes:
         charge_power: what the charger delivers.
@@ -122,13 +121,6 @@ class Battery(Strict):
     charge_power: Sourced[ChargePower] | None = None
     charge_efficiency: Sourced[Efficiency] | None = None
     cut_off: Sourced[Level] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _capacity_alone(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data and data.keys() <= Sourced.model_fields.keys():
-            return {"capacity": data}
-        return data
 
     @property
     def fill_w(self) -> float | None:
@@ -191,15 +183,14 @@ class Board(Strict):
 
     @model_validator(mode="after")
     def _reserved_memory_is_less_than_memory(self) -> "Board":
-        memory, reserved = self.memory.value, self.reserved_memory.value
-        if memory is not None and reserved is not None and reserved >= memory:
-            taken, whole = units.show_bytes(reserved), units.show_bytes(memory)
+        if self.usable_memory_bytes is not None and self.usable_memory_bytes <= 0:
+            taken, whole = (units.show_bytes(one.known) for one in (self.reserved_memory, self.memory))
             raise ValueError(f"reserved_memory, {taken}, is not below memory, {whole}")
         return self
 
     @property
     def usable_memory_bytes(self) -> float | None:
-        """Memory available to training; None if unknown."""
+        """None if unknown."""
         if self.memory.value is None or self.reserved_memory.value is None:
             return None
         return self.memory.value - self.reserved_memory.value
@@ -241,7 +232,7 @@ class Board(Strict):
         return ""
 
     def launch_known(self, *, inference: bool = False) -> str:
-        """The status of the launch overhead, or "none" if it is 0."""
+        """The status of the launch overhead; "none" of 0."""
         launch = self.launch(inference=inference)
         return launch.status if launch.value else "none"
 
@@ -269,4 +260,3 @@ class Board(Strict):
 
 
 AnyBoard: Any = Annotated[Board, OfKind("boards", "roofline", "kind")]
-"""A device's record; its ``kind`` names the file of its cost model."""

@@ -24,8 +24,6 @@ from edgefl.core.sourced import Costs, Sourced
 
 Dataflow = Literal["os", "ws", "is"]
 Cells = Annotated[int, Field(ge=1)]
-Frequency = Annotated[units.Hertz, Field(ge=1)]
-Lanes = Annotated[int, Field(ge=1), Costs.LESS]
 
 
 class SpecialUnit(Strict):
@@ -35,7 +33,7 @@ class SpecialUnit(Strict):
         lanes: values read or written per cycle; multiply-adds, for depthwise convolutions.
     """
 
-    lanes: Sourced[Lanes]
+    lanes: Sourced[Annotated[int, Field(ge=1), Costs.LESS]]
 
 
 class Systolic(Board):
@@ -57,7 +55,7 @@ class Systolic(Board):
     kind: Literal["systolic"]
     rows: Sourced[Cells]
     columns: Sourced[Cells]
-    clock_rate: Sourced[Frequency]
+    clock_rate: Sourced[Annotated[units.Hertz, Field(ge=1)]]
     dataflow: Dataflow
     dtypes_supported: Annotated[tuple[DType, ...], Field(min_length=1)]
     memory_bandwidth: Sourced[Bandwidth]
@@ -81,7 +79,6 @@ class Systolic(Board):
         )
 
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> KernelClock:  # noqa: ARG002 - likewise
-        """Training and inference run on the same array."""
         read, word_bytes = self.known(name, dtype), WIDTHS[dtype]
         array = self.dataflow, int(read["rows"]), int(read["columns"])
         hz, lanes = read["clock_rate"], read["special_unit.lanes"]
@@ -119,10 +116,7 @@ def product_of(kernel: Kernel, *, phases: bool) -> Product:
 
 
 def cycles(dataflow: Dataflow, rows: int, columns: int, product: Product) -> int:
-    """The cycles of one product without stalls: folds times the cycles of one.
-
-    SCALE-Sim 3.0.0 prints the index of the last cycle, one less, plus its stalls.
-    """
+    """The cycles of one product without stalls; SCALE-Sim prints one less, plus its stalls."""
     m, n, k, *_ = product
     if dataflow == "os":
         return ceil(m / rows) * ceil(n / columns) * (rows + columns + k - 2)

@@ -24,9 +24,7 @@ Each: TypeAlias = Callable[..., Tensors]
 class Optimizer(Component):
     lr: Positive = Field(description="the learning rate at first; see schedule")
     weight_decay: NonNegative = Field(default=0.0, description="the pull of every weight towards 0")
-    clip_norm: float | None = Field(
-        default=None, gt=0, description="rescale the gradient to at most this 2-norm"
-    )
+    clip_norm: float | None = Field(default=None, gt=0, description="rescale gradients above this 2-norm")
     schedule: Annotated[SerializeAsAny[Schedule], OfKind("schedules")] = Field(
         default=Constant(), description="the rate, round by round"
     )

@@ -12,5 +12,4 @@ class Params(Sampler):
     tail: Positive = Field(description="tail index; the lower, the heavier the tail")
 
     def draw(self, uniform: Floats) -> Floats:
-        drawn: Floats = self.minimum * uniform[0] ** (-1.0 / self.tail)
-        return drawn
+        return self.minimum * uniform[0] ** (-1.0 / self.tail)

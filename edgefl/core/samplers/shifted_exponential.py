@@ -13,5 +13,4 @@ class Params(Sampler):
     scale: Positive = Field(description="mean of what is added to it")
 
     def draw(self, uniform: Floats) -> Floats:
-        drawn: Floats = self.minimum - self.scale * np.log(uniform[0])
-        return drawn
+        return self.minimum - self.scale * np.log(uniform[0])

@@ -18,5 +18,4 @@ class Params(Sampler):
         return self
 
     def draw(self, uniform: Floats) -> Floats:
-        drawn: Floats = self.low + (self.high - self.low) * uniform[0]
-        return drawn
+        return self.low + (self.high - self.low) * uniform[0]

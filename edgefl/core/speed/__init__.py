@@ -8,11 +8,10 @@ from edgefl.core.params import Component
 
 
 class Pace(NamedTuple):
-    """How fast a client is.
+    """How fast a client is, and until when.
 
     Attributes:
         factor: of its speed, in (0, 1].
-        until_s: until when it holds, in seconds.
         power: of the power above idle that its work draws, in [0, 1].
     """
 
@@ -24,16 +23,12 @@ class Pace(NamedTuple):
 class SpeedCurve(ABC):
     """The speeds of one run's clients: factors that are constant between certain times.
 
-    A factor may depend on what the client did before, by a number that only the curve reads, its state: 0 of
-    a client that has been idle for long, as all have at time 0.
+    A factor may depend on a client's state, a number that only the curve reads; 0 at first, and after rest.
     """
 
     @abstractmethod
     def at(self, client: int, t_s: float, state: float) -> Pace:
-        """The factor from ``t_s`` on, and how long it holds if the client works from then on.
-
-        ``until_s`` is later than ``t_s``; the factor may be the same afterwards.
-        """
+        """The factor from ``t_s`` on, and until when, later than that, it holds if the client works."""
 
     def after(self, client: int, state: float, from_s: float, to_s: float, *, working: bool) -> float:  # noqa: ARG002
         """The state at ``to_s`` of a client that works, or rests, from ``from_s`` on; by default the same."""

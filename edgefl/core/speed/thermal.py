@@ -34,12 +34,8 @@ _ROUNDING_S = 1e-6
 class Params(Speed):
     onset: Load | None = Field(None, description="load at full speed; null: the devices'")
     fall: Fall | None = Field(None, description="further load until the floor; null: the devices'")
-    floor: Slowest | None = Field(
-        None, description="share of the full speed that remains; null: the devices'"
-    )
-    recovery: Recovery | None = Field(
-        None, description="rest from the floor until the client is cold; null: the devices'"
-    )
+    floor: Slowest | None = Field(None, description="share of the speed that remains; null: the devices'")
+    recovery: Recovery | None = Field(None, description="rest from the floor until cold; null: the devices'")
     steps: int = Field(6, ge=1, le=1000, description="steps of the fall")
 
     def curve(self, clients: Clients, root: int) -> "Thermal":  # noqa: ARG002
@@ -64,7 +60,7 @@ class Params(Speed):
 
 @dataclass
 class Thermal(SpeedCurve):
-    """How devices slow down, and which one each client has; a client's state is its heat."""
+    """By device, and each client's device; a client's state is its heat."""
 
     heating: Sequence[tuple[float, ...] | None]
     device: Sequence[int]

@@ -253,7 +253,7 @@ def test_a_trace_is_known_by_its_content(own, monkeypatch):
         ("client,start_s,end_s\n", 1, "there are no rows"),
         (TRACE + "7" * 200_000 + ",1,2\n", 7, "not valid CSV: field larger than field limit"),
         (TRACE + "9,2,2\n", 7, "must end after that"),
-        (TRACE + "0,3000,4000\n", 7, "client 0: the interval from 3000 s begins before the last one ends"),
+        (TRACE + "0,3000,4000\n", 7, "client 0: an interval from 3000 s begins within the last one"),
     ],
 )
 def test_a_bad_trace_has_one_message(own, text, line, what):

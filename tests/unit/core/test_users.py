@@ -126,7 +126,7 @@ def test_a_bad_table_has_one_message(own, text, line, what):
     ("text", "what"),
     [
         ('users: {rows: "slowdown\\n2"}\nslowdown: {name: fixed, value: 2}', "remove the fleet's 'slowdown'"),
-        ('users: {rows: "availability\\n2"}', "a number in an intervals file, but the fleet's is 'always'"),
+        ('users: {rows: "availability\\n2"}', "needs intervals, but the fleet's is 'always'"),
     ],
 )
 def test_what_does_not_go_with_a_table_is_refused(text, what):
