@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.user_code import returned
 from edgefl.protocol import Predictor, Tree, leaves

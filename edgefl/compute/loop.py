@@ -7,7 +7,7 @@ machine's core count.
 from collections.abc import Callable, Sequence
 
 from edgefl.compute.job import Group, Outcome, Size, Task, all_finite
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.core.event import TrainingJob
 from edgefl.protocol import chance
 from edgefl.protocol.sample_losses import unmeasured

@@ -19,9 +19,9 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Outcome, Task
 from edgefl.compute.loop import work
+from edgefl.compute.process import keep_freed_memory
 from edgefl.core import fresh
 from edgefl.core.event import TrainingJob
 from edgefl.core.host import growth

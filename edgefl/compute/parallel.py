@@ -24,8 +24,8 @@ from loky import process_executor
 from loky.backend import resource_tracker
 from loky.process_executor import ProcessPoolExecutor
 
-from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Engine, EngineContext, Group, Outcome, Setup, Trainer
+from edgefl.compute.process import keep_freed_memory
 from edgefl.compute.trees import Files
 from edgefl.core import fresh
 from edgefl.core.errors import EdgeflError, RunError

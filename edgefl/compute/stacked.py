@@ -6,94 +6,79 @@ result is a tree of the same kind.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from edgefl.protocol import leaves, rebuild, structure, tree_map
+from edgefl.protocol import leaves, rebuild, tree_map
+from edgefl.protocol.trees import matched, shapes
 
 # Numbers in a row: two vector registers.
 _SHORT = 32
 
 
+@dataclass(slots=True, eq=False)
 class Stack:
     """One tensor for each client, stacked along the first dimension (C, ...)."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Tensor) -> None:
-        self.value = value
+    value: Tensor
 
 
 def stack(trees: Sequence[Any]) -> Any:
-    """One tree from trees of one structure; a tensor that all of them share is kept.
-
-    Raises:
-        ValueError: two trees differ in a leaf that is not a tensor.
-    """
-    stacked = []
-    for same in zip(*map(leaves, trees), strict=True):
-        leaf = same[0]
-        if all(one is leaf for one in same):
-            stacked.append(leaf)
-        elif isinstance(leaf, Tensor):
-            stacked.append(Stack(torch.stack(same)))
-        elif all(one == leaf for one in same):
-            stacked.append(leaf)
-        else:
-            raise ValueError(f"clients cannot be stacked: {leaf!r} is not the same for all")
-    return rebuild(trees[0], stacked)
+    """One tree from trees of one structure; a leaf that all of them share is kept."""
+    each = zip(*map(leaves, trees), strict=True)
+    return rebuild(
+        trees[0],
+        (same[0] if all(one is same[0] for one in same) else Stack(torch.stack(same)) for same in each),
+    )
 
 
 def over(function: Callable[..., Any], *trees: Any) -> Any:
-    """``function`` of every client's trees at once.
+    """``function`` of every client's trees at once, with ``Stack`` leaves where clients differ.
 
-    Args:
-        function: pure, except that it may write to stacked tensors in place.
-        trees: its arguments, with ``Stack`` leaves where clients differ; at least one of them.
+    It is pure, except that it may write to stacked tensors in place.
     """
     given = leaves(trees)
     same = {id(leaf) for leaf in given if isinstance(leaf, Tensor)}
     returned: list[Any] = []
 
+    def own(leaf: Any) -> bool:
+        return isinstance(leaf, Tensor) and id(leaf) not in same
+
     def one(*values: Tensor) -> tuple[Tensor, ...]:
         source = iter(values)
         each = rebuild(trees, (next(source) if isinstance(leaf, Stack) else leaf for leaf in given))
         returned.append(function(*each))
-        return tuple(leaf for leaf in leaves(returned[0]) if _own(leaf, same))
+        return tuple(filter(own, leaves(returned[0])))
 
     stacks = [leaf.value for leaf in given if isinstance(leaf, Stack)]
     # vmap refuses randomness: draws would depend on a client's place in the group.
     values = iter(torch.vmap(one)(*stacks))
-    return tree_map(lambda leaf: Stack(_real(next(values))) if _own(leaf, same) else leaf, returned[0])
-
-
-def _own(leaf: Any, same: set[int]) -> bool:
-    """Whether a returned leaf is a tensor of each client's own."""
-    return isinstance(leaf, Tensor) and id(leaf) not in same
+    return tree_map(lambda leaf: Stack(_real(next(values))) if own(leaf) else leaf, returned[0])
 
 
 def _real(value: Tensor) -> Tensor:
     """A tensor that can be written to: vmap expands results that no client's data went into."""
-    if not value.dim() or value.stride(0):
-        return value
-    own = _turned(value)
-    return own.contiguous() if own is value else own
+    own = value if value.stride(0) else _turned(value)
+    return own if own.stride(0) else own.contiguous()
 
 
-def chosen(tree: Any, places: Sequence[int]) -> Any:
-    """The tree of some clients: copies of their rows."""
-    return tree_map(lambda leaf: Stack(leaf.value[places]) if isinstance(leaf, Stack) else leaf, tree)
+def chosen(tree: Any, places: Sequence[int], count: int) -> Any:
+    """The tree of some of ``count`` clients: copies of their rows; of all clients, the tree itself."""
+    return tree if len(places) == count else _each(lambda value: value[places], tree)
 
 
 def put_back(tree: Any, places: Sequence[int], part: Any, count: int) -> Any:
-    """The tree of ``count`` clients with some clients' rows replaced; stacks are written in place.
+    """The tree of ``count`` clients with what was ``chosen`` replaced; stacks are written in place.
 
     Leaves that are not tensors, which are at the same places in both trees, stay those of ``tree``.
     """
+    if len(places) == count:
+        return part
     found = []
-    for old, new in zip(leaves(tree), leaves(part), strict=True):
+    for old, new in zip(leaves(tree), matched(tree, part), strict=True):
         own = old
         if isinstance(new, (Stack, Tensor)) and new is not old:
             own = old if isinstance(old, Stack) else spread(old, count)
@@ -102,18 +87,14 @@ def put_back(tree: Any, places: Sequence[int], part: Any, count: int) -> Any:
     return rebuild(tree, found)
 
 
-def kinds(tree: Any) -> list[Any]:
-    """The keys of a tree, and each leaf's shape and type for one client; None for what is no tensor."""
-    rows = (leaf.value[0] if isinstance(leaf, Stack) else leaf for leaf in leaves(tree))
-    return [structure(tree), *((row.shape, row.dtype) if isinstance(row, Tensor) else None for row in rows)]
+def kinds(tree: Any) -> Any:
+    """The tree with (shape, type) for one client's tensors, and None for other leaves."""
+    return shapes(tree_map(lambda leaf: leaf.value[0] if isinstance(leaf, Stack) else leaf, tree))
 
 
 def spread(tree: Any, count: int) -> Any:
-    """The tree with every shared tensor copied for each of ``count`` clients."""
-    return tree_map(
-        lambda leaf: Stack(leaf.expand(count, *leaf.shape).clone()) if isinstance(leaf, Tensor) else leaf,
-        tree,
-    )
+    """The tree with every tensor copied for each of ``count`` clients."""
+    return tree_map(lambda leaf: Stack(leaf.clone()), rows(tree, count))
 
 
 def turned(tree: Any) -> Any:
@@ -121,7 +102,11 @@ def turned(tree: Any) -> Any:
 
     A linear layer multiplies by its weight's transpose, and the weight's gradient comes out as one.
     """
-    return tree_map(lambda leaf: Stack(_turned(leaf.value)) if isinstance(leaf, Stack) else leaf, tree)
+    return _each(_turned, tree)
+
+
+def _each(function: Callable[[Tensor], Tensor], tree: Any) -> Any:
+    return tree_map(lambda leaf: Stack(function(leaf.value)) if isinstance(leaf, Stack) else leaf, tree)
 
 
 def _turned(value: Tensor) -> Tensor:
