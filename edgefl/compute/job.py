@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -35,19 +35,13 @@ class Group:
 
 
 class Outcome(NamedTuple):
-    """The result of a job.
-
-    Attributes:
-        state: the client's new one; None where the work writes none.
-        scalars: means over the job's steps, such as "loss"; none without steps.
-        finite: whether all numbers in upload and state are.
-    """
+    """The result of a job; ``scalars`` are means over its steps, such as "loss", and none without steps."""
 
     job: TrainingJob
     upload: Payload
-    state: Tree | None
+    state: Tree | None  # the client's new one; None where the work writes none
     scalars: Mapping[str, float]
-    finite: bool = True
+    finite: bool = True  # whether all numbers in upload and state are
 
 
 def all_finite(*trees: Tree | None) -> bool:
@@ -80,12 +74,10 @@ class Trainer(Protocol):
 
 
 class Setup(NamedTuple):
-    """What a worker needs for all units.
+    """What a worker needs for all units; can be pickled.
 
-    Attributes:
-        build: federation -> an object whose ``group`` makes a group of jobs, their server versions and their
-            clients' states; can be pickled.
-        federation: without test images.
+    What ``build`` makes of the federation, which has no test images, has ``group``: of jobs, their server
+    versions and their clients' states.
     """
 
     build: Callable[[Federation], Any]
@@ -127,8 +119,7 @@ class Local(Engine):
 
     context: EngineContext
     trainer: Trainer
-    _: KW_ONLY
-    ahead: bool
+    ahead: bool = field(kw_only=True)
 
     def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
         for unit in self.trainer.units(jobs, self.context.size):

@@ -23,8 +23,7 @@ class Loop:
         return [(job,) for job in sorted(jobs, key=lambda job: (-size(job).steps, job.id))]
 
     def work(self, group: Group) -> list[Outcome]:
-        (task,) = group.tasks
-        return [work(task)]
+        return [work(task) for task in group.tasks]
 
 
 def work(task: Task) -> Outcome:

@@ -105,7 +105,7 @@ def _exchange(given: ClientWork) -> Callable[[int], Outcome]:
             start += size
 
     def done(limit: int) -> Outcome:
-        sizes: dict[str, list[int]] = {}
+        sizes = {}
         for phase in exchange.work.phases:
             every = step_sequence(given.samples, given.batch_size, phase.passes)
             sizes[phase.name] = [size for _, size in islice(every, limit)]

@@ -98,12 +98,7 @@ class Cluster(Parallel):
     def __init__(
         self, context: EngineContext, setup: Setup, workers: int | None, address: str | None
     ) -> None:
-        """Joins a cluster, or starts one; a process that is connected already stays connected.
-
-        Raises:
-            UserError: there is no such cluster, or it is too small.
-            RunError: a fresh one cannot be started.
-        """
+        """Joins a cluster, or starts one; a process that is connected already stays connected."""
         self._joined = not ray.is_initialized()
         if self._joined:
             self._join(workers, address)
@@ -122,13 +117,11 @@ class Cluster(Parallel):
 
     def _join(self, workers: int | None, address: str | None) -> None:
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        own: dict[str, Any] = {"num_cpus": workers or cores(), "include_dashboard": False}
+        options = {} if address else own
         before = signal.getsignal(signal.SIGTERM)
         try:
-            if address is None:
-                ray.init(address="local", num_cpus=workers or cores(), include_dashboard=False, **quiet)
-            else:
-                ray.init(address=address, **quiet)
+            ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as error:
             self.close()
             if address is None:

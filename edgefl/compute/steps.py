@@ -33,12 +33,10 @@ FUSED = frozenset("native_batch_norm relu hardtanh hardsigmoid leaky_relu sigmoi
 def training_step(
     make: Make, batch: int, shape: Sequence[int], optimizer: Optimizer, *, last_layer: bool = False
 ) -> Work:
-    """The kernels of one training step: forward, cross-entropy, backward and update.
+    """The kernels of one training step of a network, x (batch, *shape) -> logits (batch, C).
 
-    Args:
-        make: makes the network, x (batch, *shape) -> logits (batch, C).
-        last_layer: whether only the module with the last parameters is trained, the others being frozen; in
-            training mode all the same, as fine-tuning scripts leave them.
+    With ``last_layer`` only the module with the last parameters is trained, the others being frozen; in
+    training mode all the same, as fine-tuning scripts leave them.
     """
     with meta_device():
         network = make().train()

@@ -34,18 +34,13 @@ Tape: TypeAlias = Callable[..., list[Tensor]]
 
 
 class UnrecordableError(Exception):
-    """The function depends on its data's values or draws random numbers."""
+    pass
 
 
 def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) -> Tape:
-    """Calls a function and records its operators.
+    """Calls a function of tensors and records its operators; everything else that it reads is a constant.
 
-    Args:
-        function: tensors -> tensors; everything else it reads is a constant.
-        inputs: never written to.
-
-    Raises:
-        UnrecordableError: it reads a number out of a tensor, draws one, or writes to an input or constant.
+    An ``UnrecordableError`` if it reads a number out of a tensor or draws one, or writes to what it is given.
     """
     recorder = _Recorder()
     # Distinct objects: two inputs that are one tensor now may differ in a replay.
@@ -63,10 +58,7 @@ def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) 
 class _Readers(TorchFunctionMode):
     """Refuses methods that read numbers without an operator."""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        del types
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in _READERS:
             raise UnrecordableError(f"{func.__name__} depends on data")
         return func(*args, **(kwargs or {}))
@@ -100,19 +92,15 @@ class _Recorder(Dispatched):  # type: ignore[no-untyped-call]
         self._nodes[id(tensor)] = node
         self._kept.append(tensor)
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        del types
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
         if _refused(func, args):
             raise UnrecordableError(f"{func} depends on data or chance")
-        named = tree_map(
-            lambda leaf: self.node(leaf) if isinstance(leaf, Tensor) else leaf, [args, kwargs or {}]
-        )
-        if not self._foreign.isdisjoint(map(storage_key, _written(func, args, kwargs or {}))):
+        named = tree_map(lambda leaf: self.node(leaf) if isinstance(leaf, Tensor) else leaf, [args, kwargs])
+        if not self._foreign.isdisjoint(map(storage_key, _written(func, args, kwargs))):
             raise UnrecordableError(f"{func} writes to an input or a constant")
         node = self.graph.call_function(func, *named)
-        found = func(*args, **(kwargs or {}))
+        found = func(*args, **kwargs)
         if isinstance(found, Tensor):
             if id(found) not in self._nodes:
                 self._bind(found, node)

@@ -50,18 +50,15 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
 
     A layer is the innermost module of a net that is being called. In a backward pass, it is the one whose
     call made the autograd node that runs: nodes are numbered in the order in which they are made.
-
-    Attributes:
-        kernels: of the step that began last.
-        layers: of ``kernels``, one for each.
-        kinds: the classes of the layers that were called, by name, in the order of their first calls.
     """
 
     def __init__(self, *, nonzero: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._nonzero = nonzero
+        # Of the step that began last: its kernels, and the layer of each.
         self.kernels: list[Kernel] = []
         self.layers: list[str] = []
+        # The classes of the layers that were called, by name, in the order of their first calls.
         self.kinds: dict[str, str] = {}
         # (layer, number of the first autograd node of its call), innermost last
         self._calls = [(OUTSIDE, 0)]

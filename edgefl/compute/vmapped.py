@@ -31,7 +31,6 @@ from edgefl.compute.stacked import (
 )
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
-from edgefl.data.batching import Together
 from edgefl.protocol import BUFFERS, Batch, Carry, Ctx, GradientStep, Phase, Within, chance, tree_map
 from edgefl.protocol.chance import At
 from edgefl.protocol.sample_losses import unmeasured
@@ -94,11 +93,13 @@ def _work(group: Group, gradients: Gradients, at: At) -> list[Outcome]:
         scalars = carries.carry.get("scalars")
         if scalars is not None and not phase.reports:
             carries.carry["scalars"] = unmeasured(scalars)
-
-        def step_of(places: Sequence[int], done: Sequence[int], place: int = place) -> None:
+        done, common = [0] * count, Counter(chain.from_iterable(feed.sizes))
+        while places := _next(feed.sizes, common, done, carries.fixed):
             at([seeds[one] for one in places], place, [done[one] for one in places])
-
-        _train(phase, carries, feed, gradients, step_of)
+            batch = feed.take(places, done)
+            carries.keep(places, _stepped(phase, carries.of(places), batch, gradients))
+            for one in places:
+                done[one] += 1
         if phase.reports:
             steps = [before + len(sizes) for before, sizes in zip(steps, feed.sizes, strict=True)]
         elif scalars is not None:
@@ -172,35 +173,21 @@ class _Carries:
             self.fixed[place] = tuple(fixed(carry))
 
 
-def _train(
-    phase: Phase,
-    carries: _Carries,
-    feed: Together,
-    gradients: Gradients,
-    at: Callable[[Sequence[int], Sequence[int]], None],
-) -> None:
-    """Takes every client through its steps of a phase; ``at`` is told whose are next."""
-    done, common = [0] * len(feed.sizes), Counter(chain.from_iterable(feed.sizes))
-    while places := _next(feed.sizes, common, done, carries.fixed):
-        at(places, done)
-        batch, carry, step = feed.take(places, done), carries.of(places), phase.step
-        inner, gradient = (carry[step.key], step.step) if isinstance(step, Within) else (carry, step)
-        if isinstance(gradient, GradientStep):
-            inner = gradients.step(gradient, inner, batch)
-            carry = {**carry, step.key: inner} if isinstance(step, Within) else inner
-        else:
-            begins = kinds(carry)
-            carry = over(phase.stepped, carry, Batch._make(map(Stack, batch)))
-            if kinds(carry) != begins:
-                # Clients that did not take the step have another carry.
-                raise RunError(
-                    f"a step of phase {phase.name!r} changes the keys, shapes or types of its carry",
-                    where="engine vmapped",
-                    hint="let the carry begin as steps leave it, or use --engine loop",
-                )
-        carries.keep(places, carry)
-        for place in places:
-            done[place] += 1
+def _stepped(phase: Phase, carry: Carry, batch: Batch, gradients: Gradients) -> Carry:
+    match phase.step:
+        case GradientStep() as step:
+            return gradients.step(step, carry, batch)
+        case Within(key=key, step=GradientStep() as step):
+            return {**carry, key: gradients.step(step, carry[key], batch)}
+    after: Carry = over(phase.stepped, carry, Batch._make(map(Stack, batch)))
+    if kinds(after) != kinds(carry):
+        # Clients that did not take the step have another carry.
+        raise RunError(
+            f"a step of phase {phase.name!r} changes the keys, shapes or types of its carry",
+            where="engine vmapped",
+            hint="let the carry begin as steps leave it, or use --engine loop",
+        )
+    return after
 
 
 def _next(
