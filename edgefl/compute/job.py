@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 
@@ -12,6 +12,9 @@ from edgefl.core.event import TrainingJob
 from edgefl.data.batching import Together
 from edgefl.data.federation import Federation
 from edgefl.protocol import Batch, Ctx, Fold, Payload, Phase, Tree, leaves
+
+Unit: TypeAlias = tuple[TrainingJob, ...]
+"""Jobs that are trained at once."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,8 @@ class Size(NamedTuple):
 class Trainer(Protocol):
     """How one process trains."""
 
-    def units(
-        self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]
-    ) -> list[tuple[TrainingJob, ...]]:
-        """Divides jobs into units, the same on every machine; a unit is trained at once."""
+    def units(self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]) -> list[Unit]:
+        """Divides jobs into units, the same on every machine."""
 
     def work(self, group: Group) -> Iterable[Outcome]:
         """Trains one unit; one outcome a job, in any order."""

@@ -31,10 +31,7 @@ _FEW, _MORE = 2, 3
 def batch_kernels(
     phase: Phase, augment: Augment | None, shape: Sequence[int], sizes: Iterable[int], value_bytes: int = 1
 ) -> dict[int, list[Kernel]]:
-    """The kernels that make a batch of a phase, by the number of samples.
-
-    ``shape`` is one sample's, ``value_bytes`` those of each of its numbers in the dataset.
-    """
+    """The kernels that make a phase's batches by size, of samples of a shape and so many bytes a number."""
     sizes, views = set(sizes), phase.views
     if augment is None or phase.data != "train" or not sizes:
         moved = prod(shape) * (value_bytes + _FLOAT * views)

@@ -291,17 +291,13 @@ def merge_trace(method: Method, exchange: Exchange, net: Net, clients: int) -> M
     if not same or any(through(at, CHECK) != last for each in numbers for *at, last in each):
         what = f"the server's work in {exchange.name!r} is neither affine nor quadratic in its uploads"
         raise UserError(what)
-    growing = list(zip(*rest[:-1], strict=True))
-    return MergeTrace(list(regular.items()), growing, peaks)
+    return MergeTrace(list(regular.items()), list(zip(*rest[:-1], strict=True)), peaks)
 
 
 def one_merge(
     method: Method, exchange: Exchange, net: Net, clients: int, uploads: int
 ) -> tuple[list[Kernel], int]:
-    """The kernels of a merge, those of its clients' payloads included, and its memory at the worst moment.
-
-    ``uploads`` are merged of ``clients`` in all; the method was built on ``net``, the clients' model.
-    """
+    """The kernels of a merge, those of its clients' payloads included, and its memory at the worst moment."""
     with meta_device():
         given = method.initial(net.on_meta()), payloads(method, exchange, net)[1], torch.empty(net.classes)
 

@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import ray
+import torch
 from ray.exceptions import RayError
 
 from edgefl.compute.job import EngineContext, Setup
 from edgefl.compute.parallel import Order, Parallel, unit
-from edgefl.compute.trees import read, sweep, write
+from edgefl.compute.trees import sweep, write
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.fresh import died
@@ -51,7 +52,7 @@ class Objects(NamedTuple):
 
     def get(self, ref: Any) -> Any:
         """The tree in memory of its own: the store's is not to be written to, even by mistake."""
-        return read(io.BytesIO(ray.get(ref[0])))
+        return torch.load(io.BytesIO(ray.get(ref[0])), weights_only=False)
 
     def drop(self, ref: Any) -> None:
         """Nothing to do: the caller's reference was the last."""
@@ -121,7 +122,7 @@ class Cluster(Parallel):
         options = {} if address else own
         before = signal.getsignal(signal.SIGTERM)
         try:
-            ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **options)
+            ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as error:
             self.close()
             if address is None:

@@ -24,7 +24,7 @@ from loky import process_executor
 from loky.backend import resource_tracker
 from loky.process_executor import ProcessPoolExecutor
 
-from edgefl.compute.job import Engine, EngineContext, Group, Outcome, Setup, Trainer
+from edgefl.compute.job import Engine, EngineContext, Group, Outcome, Setup, Trainer, Unit
 from edgefl.compute.process import keep_freed_memory
 from edgefl.compute.trees import Files
 from edgefl.core import fresh
@@ -41,7 +41,7 @@ _LOOK_S = 0.5
 class Order(NamedTuple):
     """One unit of work on its way to a worker, with the places of the server versions and states it needs."""
 
-    jobs: tuple[TrainingJob, ...]
+    jobs: Unit
     servers: dict[int, Any]
     states: Any
 
@@ -103,8 +103,10 @@ class Parallel(Engine):
             # Where a worker dies, all units on their way are lost: its last attempt a unit has alone.
             last = any(attempt == TRIES for attempt, _ in (*waiting, *flying.values()))
             while waiting and len(flying) < (1 if last else self.most):
-                attempt, together = waiting.popleft()
-                order = self._order(together)
+                attempt, group = waiting.popleft()
+                servers = {job.version: self._servers[job.version] for job in group}
+                states = {job.client: self._context.begins(job) for job in group}
+                order = Order(group, servers, self.trees.put(states))
                 flying[self.submit(order)] = attempt, order
             for future in wait(flying, return_when=FIRST_COMPLETED).done:
                 attempt, order = flying.pop(future)
@@ -121,11 +123,6 @@ class Parallel(Engine):
                     waiting.appendleft((attempt + 1, order.jobs))
                 else:
                     yield from found
-
-    def _order(self, jobs: tuple[TrainingJob, ...]) -> Order:
-        servers = {job.version: self._servers[job.version] for job in jobs}
-        states = {job.client: self._context.begins(job) for job in jobs}
-        return Order(jobs, servers, self.trees.put(states))
 
 
 def _given_up(jobs: Sequence[TrainingJob], error: Exception) -> RunError:

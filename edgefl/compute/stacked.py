@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from edgefl.protocol import leaves, rebuild, tree_map
+from edgefl.protocol import Carry, leaves, rebuild, tree_map
 from edgefl.protocol.trees import matched, shapes
 
 # Numbers in a row: two vector registers.
@@ -70,21 +70,41 @@ def chosen(tree: Any, places: Sequence[int], count: int) -> Any:
     return tree if len(places) == count else _each(lambda value: value[places], tree)
 
 
-def put_back(tree: Any, places: Sequence[int], part: Any, count: int) -> Any:
-    """The tree of ``count`` clients with what was ``chosen`` replaced; stacks are written in place.
+class Carries:
+    """The carries of all clients of a group.
 
-    Leaves that are not tensors, which are at the same places in both trees, stay those of ``tree``.
+    Leaves that are not tensors, such as Adam's step counter, are equal for all clients at the start. Where
+    steps change them, only clients whose leaves agree go together.
     """
-    if len(places) == count:
-        return part
-    found = []
-    for old, new in zip(leaves(tree), matched(tree, part), strict=True):
-        own = old
-        if isinstance(new, (Stack, Tensor)) and new is not old:
-            own = old if isinstance(old, Stack) else spread(old, count)
-            own.value[places] = unwrapped(new)
-        found.append(own)
-    return rebuild(tree, found)
+
+    def __init__(self, carry: Carry, count: int) -> None:
+        self.carry = carry
+        # Of each client.
+        self.fixed = [tuple(fixed(carry))] * count
+
+    def of(self, places: Sequence[int]) -> Carry:
+        """The carry of clients whose fixed leaves agree."""
+        carry, source = chosen(self.carry, places, len(self.fixed)), iter(self.fixed[places[0]])
+        found: Carry = tree_map(
+            lambda leaf: leaf if isinstance(leaf, (Stack, Tensor)) else next(source), carry
+        )
+        return found
+
+    def keep(self, places: Sequence[int], carry: Carry) -> None:
+        """Takes over the carry of some clients after steps; of stacks, only their rows."""
+        count, kept = len(self.fixed), []
+        for place in places:
+            self.fixed[place] = tuple(fixed(carry))
+        if len(places) == count:
+            self.carry = carry
+            return
+        for old, new in zip(leaves(self.carry), matched(self.carry, carry), strict=True):
+            own = old
+            if isinstance(new, (Stack, Tensor)) and new is not old:
+                own = old if isinstance(old, Stack) else spread(old, count)
+                own.value[places] = unwrapped(new)
+            kept.append(own)
+        self.carry = rebuild(self.carry, kept)
 
 
 def kinds(tree: Any) -> Any:
@@ -137,9 +157,3 @@ def wrapped(tree: Any) -> Any:
 def fixed(tree: Any) -> list[Any]:
     """The leaves that are not tensors, such as a step counter."""
     return [leaf for leaf in leaves(tree) if not isinstance(leaf, (Stack, Tensor))]
-
-
-def with_fixed(tree: Any, values: Sequence[Any]) -> Any:
-    """The tree with ``values`` for the leaves that ``fixed`` lists."""
-    source = iter(values)
-    return tree_map(lambda leaf: leaf if isinstance(leaf, (Stack, Tensor)) else next(source), tree)

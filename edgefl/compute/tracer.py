@@ -149,11 +149,9 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         self._alive.pop(key).died = self._now
 
     def begin_step(self, carry: Carry) -> list[Kernel]:
-        """A new step: the stage is forward again; returns the list that its kernels will be in.
-
-        Time advances, so that storages that are gone do not overlap with those of this step.
-        """
+        """A new step: the stage is forward again; returns the list that its kernels will be in."""
         self.label(carry)
+        # Storages that are gone do not overlap with those of this step.
         self._now += 1
         frozen, weights = dict[int, str](), dict[int, str]()
         shapes = dict[tuple[int, ...], str]()
@@ -203,10 +201,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         return TRANSIENT
 
     def kept(self, part: str) -> Counter[str]:
-        """The bytes by layer of ``ACTIVATIONS``, which a backward pass waits for, or its ``GRADIENTS``.
-
-        Of several backward passes, those of the one that keeps most.
-        """
+        """A backward pass's bytes by layer of ``ACTIVATIONS`` or ``GRADIENTS``; of several, the most."""
         most = Counter[str]()
         for began, ended in self._backwards:
             found = Counter[str]()

@@ -14,21 +14,9 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from edgefl.compute.gradients import Gradients
-from edgefl.compute.job import Group, Outcome, Size, all_finite
+from edgefl.compute.job import Group, Outcome, Size, Unit, all_finite
 from edgefl.compute.process import one_thread
-from edgefl.compute.stacked import (
-    Stack,
-    chosen,
-    fixed,
-    kinds,
-    over,
-    put_back,
-    rows,
-    spread,
-    stack,
-    turned,
-    with_fixed,
-)
+from edgefl.compute.stacked import Carries, Stack, chosen, kinds, over, rows, spread, stack, turned
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
 from edgefl.protocol import BUFFERS, Batch, Carry, Ctx, GradientStep, Phase, Within, chance, tree_map
@@ -46,9 +34,7 @@ class Vmapped:
         self._memory_bytes = memory_bytes
         self._gradients = Gradients()
 
-    def units(
-        self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]
-    ) -> list[tuple[TrainingJob, ...]]:
+    def units(self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]) -> list[Unit]:
         """Groups of one kind and about equal lengths, clients of similar step counts together."""
         kinds: dict[Any, list[tuple[Size, TrainingJob]]] = defaultdict(list)
         for job in jobs:
@@ -87,7 +73,7 @@ def _work(group: Group, gradients: Gradients, at: At) -> list[Outcome]:
     carry = over(
         lambda payload, state, ctx: fold.started(payload, state, Ctx(**ctx)), payload, state, context
     )
-    carries, steps = _Carries(_prepared(carry, count), count), [0] * count
+    carries, steps = Carries(_prepared(carry, count), count), [0] * count
     for place, phase in enumerate(fold.phases):
         feed = group.feed(place)
         scalars = carries.carry.get("scalars")
@@ -146,31 +132,6 @@ def _contexts(contexts: Sequence[Ctx]) -> dict[str, Any]:
 
     named = [{**vars(ctx), "settings": dict(ctx.settings)} for ctx in contexts]
     return {**tree_map(stacked, *named), "lr": contexts[0].lr}
-
-
-class _Carries:
-    """The carries of all clients of a group.
-
-    Leaves that are not tensors, such as Adam's step counter, are equal for all clients at the start. Where
-    steps change them, only clients whose leaves agree go together.
-    """
-
-    def __init__(self, carry: Carry, count: int) -> None:
-        self.carry = carry
-        # Of each client.
-        self.fixed = [tuple(fixed(carry))] * count
-
-    def of(self, places: list[int]) -> Carry:
-        """The carry of clients whose fixed leaves agree."""
-        found = chosen(self.carry, places, len(self.fixed))
-        carry: Carry = with_fixed(found, self.fixed[places[0]])
-        return carry
-
-    def keep(self, places: list[int], carry: Carry) -> None:
-        """Takes over the carry of some clients after steps."""
-        self.carry = put_back(self.carry, places, carry, len(self.fixed))
-        for place in places:
-            self.fixed[place] = tuple(fixed(carry))
 
 
 def _stepped(phase: Phase, carry: Carry, batch: Batch, gradients: Gradients) -> Carry:
