@@ -26,13 +26,14 @@ class Stack:
     value: Tensor
 
 
+_TENSORS = (Stack, Tensor)
+
+
 def stack(trees: Sequence[Any]) -> Any:
     """One tree from trees of one structure; a leaf that all of them share is kept."""
     each = zip(*map(leaves, trees), strict=True)
-    return rebuild(
-        trees[0],
-        (same[0] if all(one is same[0] for one in same) else Stack(torch.stack(same)) for same in each),
-    )
+    found = (same[0] if all(one is same[0] for one in same) else Stack(torch.stack(same)) for same in each)
+    return rebuild(trees[0], found)
 
 
 def over(function: Callable[..., Any], *trees: Any) -> Any:
@@ -84,27 +85,27 @@ class Carries:
 
     def of(self, places: Sequence[int]) -> Carry:
         """The carry of clients whose fixed leaves agree."""
-        carry, source = chosen(self.carry, places, len(self.fixed)), iter(self.fixed[places[0]])
-        found: Carry = tree_map(
-            lambda leaf: leaf if isinstance(leaf, (Stack, Tensor)) else next(source), carry
-        )
+        own, carry = iter(self.fixed[places[0]]), chosen(self.carry, places, len(self.fixed))
+        found: Carry = tree_map(lambda leaf: leaf if isinstance(leaf, _TENSORS) else next(own), carry)
         return found
 
     def keep(self, places: Sequence[int], carry: Carry) -> None:
-        """Takes over the carry of some clients after steps; of stacks, only their rows."""
-        count, kept = len(self.fixed), []
-        for place in places:
-            self.fixed[place] = tuple(fixed(carry))
+        """Takes over the carry of some clients after steps; stacks are written in place."""
+        count, after = len(self.fixed), leaves(carry)
         if len(places) == count:
             self.carry = carry
-            return
-        for old, new in zip(leaves(self.carry), matched(self.carry, carry), strict=True):
-            own = old
-            if isinstance(new, (Stack, Tensor)) and new is not old:
-                own = old if isinstance(old, Stack) else spread(old, count)
-                own.value[places] = unwrapped(new)
-            kept.append(own)
-        self.carry = rebuild(self.carry, kept)
+        else:
+            kept, after = [], matched(self.carry, carry)
+            for old, new in zip(leaves(self.carry), after, strict=True):
+                own = old
+                if isinstance(new, _TENSORS) and new is not old:
+                    own = old if isinstance(old, Stack) else spread(old, count)
+                    own.value[places] = unwrapped(new)
+                kept.append(own)
+            self.carry = rebuild(self.carry, kept)
+        numbers = tuple(fixed(after))
+        for place in places:
+            self.fixed[place] = numbers
 
 
 def kinds(tree: Any) -> Any:
@@ -156,4 +157,4 @@ def wrapped(tree: Any) -> Any:
 
 def fixed(tree: Any) -> list[Any]:
     """The leaves that are not tensors, such as a step counter."""
-    return [leaf for leaf in leaves(tree) if not isinstance(leaf, (Stack, Tensor))]
+    return [leaf for leaf in leaves(tree) if not isinstance(leaf, _TENSORS)]

@@ -68,11 +68,9 @@ def _work(group: Group, gradients: Gradients, at: At) -> list[Outcome]:
     tasks, fold, count = group.tasks, group.tasks[0].fold, len(group.tasks)
     seeds = [task.job.seed for task in tasks]
     at(seeds, -1, [0] * count)
-    context = _contexts([task.ctx for task in tasks])
-    payload, state = stack([task.payload for task in tasks]), stack([task.state for task in tasks])
-    carry = over(
-        lambda payload, state, ctx: fold.started(payload, state, Ctx(**ctx)), payload, state, context
-    )
+    context, state = _contexts([task.ctx for task in tasks]), stack([task.state for task in tasks])
+    begun = stack([task.payload for task in tasks]), state, context
+    carry = over(lambda payload, state, ctx: fold.started(payload, state, Ctx(**ctx)), *begun)
     carries, steps = Carries(_prepared(carry, count), count), [0] * count
     for place, phase in enumerate(fold.phases):
         feed = group.feed(place)
@@ -130,8 +128,7 @@ def _contexts(contexts: Sequence[Ctx]) -> dict[str, Any]:
         dtype = torch.float64 if isinstance(values[0], float) else None
         return Stack(torch.tensor(values, dtype=dtype, device=device))
 
-    named = [{**vars(ctx), "settings": dict(ctx.settings)} for ctx in contexts]
-    return {**tree_map(stacked, *named), "lr": contexts[0].lr}
+    return {**tree_map(stacked, *map(vars, contexts)), "lr": contexts[0].lr}
 
 
 def _stepped(phase: Phase, carry: Carry, batch: Batch, gradients: Gradients) -> Carry:
