@@ -93,8 +93,7 @@ class EngineContext(Protocol):
 
     def size(self, job: TrainingJob) -> Size: ...
 
-    def group(self, jobs: Sequence[TrainingJob]) -> Group:
-        """Jobs of one kind with everything their folds need."""
+    def group(self, jobs: Sequence[TrainingJob]) -> Group: ...
 
     def begins(self, job: TrainingJob) -> Tree | None: ...
 
@@ -116,8 +115,6 @@ class Engine(ABC):
 
 @dataclass(eq=False)
 class Local(Engine):
-    """An engine that trains in this process, unit after unit."""
-
     context: EngineContext
     trainer: Trainer
     ahead: bool = field(kw_only=True)

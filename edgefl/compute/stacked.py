@@ -21,9 +21,7 @@ _SHORT = 32
 
 @dataclass(slots=True, eq=False)
 class Stack:
-    """One tensor for each client, stacked along the first dimension (C, ...)."""
-
-    value: Tensor
+    value: Tensor  # (C, ...)
 
 
 _TENSORS = (Stack, Tensor)

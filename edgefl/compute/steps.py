@@ -111,8 +111,7 @@ def _counted(net: Net) -> Counter[str]:
 
     with warnings.catch_warnings():
         # fvcore traces through torch.jit, which torch deprecates; there is no newer fvcore.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.simplefilter("ignore", torch.jit.TracerWarning)  # type: ignore[attr-defined]
+        warnings.simplefilter("ignore")
         analysis = FlopCountAnalysis(net.module(net.init(0)), torch.zeros(1, *net.shape))
         analysis.set_op_handle("aten::scaled_dot_product_attention", _attention)
         analysis.unsupported_ops_warnings(enabled=False)

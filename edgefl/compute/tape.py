@@ -56,8 +56,6 @@ def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) 
 
 
 class _Readers(TorchFunctionMode):
-    """Refuses methods that read numbers without an operator."""
-
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in _READERS:
             raise UnrecordableError(f"{func.__name__} depends on data")
@@ -65,32 +63,26 @@ class _Readers(TorchFunctionMode):
 
 
 class _Recorder(Dispatched):  # type: ignore[no-untyped-call]
-    """Builds a graph of the operators that run inside."""
-
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.graph = fx.Graph()
         self.root = nn.Module()
-        self._nodes: dict[int, fx.Node] = {}
-        self._kept: list[Tensor] = []  # so that no tensor's id is reused
+        # By tensors' ids, which are not reused, because the tensors are kept.
+        self._nodes: dict[int, tuple[Tensor, fx.Node]] = {}
         self._foreign: set[int] = set()
 
     def foreign(self, tensor: Tensor, node: fx.Node) -> None:
         """A tensor that no operator made: an input or a constant, whose storage is not to be written to."""
         self._foreign.add(storage_key(tensor))
-        self._bind(tensor, node)
+        self._nodes[id(tensor)] = tensor, node
 
     def node(self, tensor: Tensor) -> fx.Node:
         """The node of a tensor; a new constant if no operator made it."""
         if id(tensor) not in self._nodes:
-            name = f"constant{len(self._kept)}"
+            name = f"constant{len(self._nodes)}"
             self.root.register_buffer(name, tensor.detach())
             self.foreign(tensor, self.graph.get_attr(name))
-        return self._nodes[id(tensor)]
-
-    def _bind(self, tensor: Tensor, node: fx.Node) -> None:
-        self._nodes[id(tensor)] = node
-        self._kept.append(tensor)
+        return self._nodes[id(tensor)][1]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -103,16 +95,16 @@ class _Recorder(Dispatched):  # type: ignore[no-untyped-call]
         found = func(*args, **kwargs)
         if isinstance(found, Tensor):
             if id(found) not in self._nodes:
-                self._bind(found, node)
+                self._nodes[id(found)] = found, node
         else:
             for place, one in enumerate(found if isinstance(found, (tuple, list)) else ()):
                 if isinstance(one, Tensor):
-                    self._bind(one, self.graph.call_function(operator.getitem, (node, place)))
+                    item = self.graph.call_function(operator.getitem, (node, place))
+                    self._nodes[id(one)] = one, item
         return found
 
 
 def _refused(func: Any, args: Sequence[Any]) -> bool:
-    """Whether an operator depends on data or chance."""
     if func is aten.index.Tensor:
         # The shape of the result depends on a mask's data, not on that of numbers.
         return any(one is not None and one.dtype in {torch.bool, torch.uint8} for one in args[1])
