@@ -75,12 +75,9 @@ class Trainer(Protocol):
 
 
 class Setup(NamedTuple):
-    """What a worker needs for all units; can be pickled.
+    """What a worker needs for all units; can be pickled."""
 
-    What ``build`` makes of the federation, which has no test images, has ``group``: of jobs, their server
-    versions and their clients' states.
-    """
-
+    # Of the federation, without test images; its ``group`` takes jobs, server versions and clients' states.
     build: Callable[[Federation], Any]
     federation: Federation
     trainer: Trainer

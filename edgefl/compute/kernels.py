@@ -235,10 +235,7 @@ def _matrices(name: str, arguments: Sequence[Any], result: Any, roles: Roles) ->
 
 
 def _factored(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    """A matrix (m x n) that is factored, or solved for r right sides; see ``FACTORED``.
-
-    Counted as a product of n x k and k x n, k being rounded up.
-    """
+    """A matrix (m x n) factored, or solved for r sides, as a product of n x k and k x n; see ``FACTORED``."""
     # Its factor comes second.
     matrix, *sides = tensors(arguments)[:: -1 if name == "cholesky_solve" else 1]
     *batch, m, n = matrix.shape

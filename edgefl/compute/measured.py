@@ -58,13 +58,9 @@ _RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "
 
 
 def measure(build: Callable[[], ClientWork], limit: int) -> MeasuredExchange:
-    """Does one client's exchange in fresh processes, with at most ``limit`` steps in each phase.
-
-    ``build`` makes the work there, and can be pickled; what it raises is raised.
-    """
+    """Does the exchange that ``build`` makes, in fresh processes, with at most ``limit`` steps in a phase."""
     added_bytes = fresh.call(_memory, build, limit, variables=_RETURN_MEMORY)
-    steps, cpu_s = fresh.call(_time, build, limit)
-    return MeasuredExchange(steps, cpu_s, added_bytes)
+    return MeasuredExchange(*fresh.call(_time, build, limit), added_bytes)
 
 
 def _memory(build: Callable[[], ClientWork], limit: int) -> int:

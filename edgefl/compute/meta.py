@@ -75,9 +75,9 @@ def trace(
         for place, (phase, carry) in enumerate(_carries(job, sizes)):
             seen = {most[place]: whole.steps[place] for most, whole in wholes.items() if most[place]}
             works = _by_size(partial(traced_step, phase, carry, job.shape), sizes[place], seen)
-            made = batches(phase, works).items() if batches else ()
+            made = batches(phase, works) if batches else {}
+            making = {size: Work.of(kernels) for size, kernels in made.items()}
             trains = phase.reports and phase.data == "train"
-            making = {size: Work.of(kernels) for size, kernels in made}
             phases.append(PhaseTrace(phase.name, works, making, trains))
     some, (to_client, to_server) = next(iter(wholes.values())), wire
     down, up = to_client.sizes(job.payload), to_server.sizes(some.upload, job.payload)
@@ -198,10 +198,7 @@ _UPDATE, _BATCHES, _AROUND = "update", "making batches", "before and after"
 def by_layer(
     method: Method, exchange: Exchange, net: Net, steps: Sequence[Mapping[int, int]], trace: Trace
 ) -> list[LayerWork]:
-    """One client's share of an exchange: its layers, in the order of their first calls, and all other work.
-
-    Together they have all kernels of the exchange; ``steps`` has each phase's number by batch size.
-    """
+    """One client's share of an exchange: its layers, in the order of first calls, and all other work."""
     held = Counter[str]()
     # By place and role.
     found: dict[str, dict[str, Counter[Kernel]]] = defaultdict(lambda: defaultdict(Counter))

@@ -71,10 +71,7 @@ def _built(
     folders: Sequence[Mapping[str, bytes]],
     federation: Federation,
 ) -> Any:
-    """A worker's task builder, with the user's components; a ``UserError`` if it has other versions.
-
-    ``folders`` are the files of each directory on the driver's ``EDGEFL_PATH``, by their paths.
-    """
+    """A worker's task builder, with the user's files by folder; a ``UserError`` if it has other versions."""
     if versions() != driver:
         raise UserError(
             f"the cluster's {platform.node()} has {versions()}, the driver has {driver}",

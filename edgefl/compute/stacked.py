@@ -1,8 +1,7 @@
 """Trees some of whose tensors hold one value per client.
 
 A ``Stack`` is a leaf whose tensor has a first dimension C that counts clients. ``over`` calls a function
-under ``vmap`` on trees with such leaves; all clients share the other leaves, which are passed unchanged. The
-result is a tree of the same kind.
+under ``vmap`` on trees with such leaves; all clients share the other leaves, which are passed unchanged.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,10 +34,7 @@ def stack(trees: Sequence[Any]) -> Any:
 
 
 def over(function: Callable[..., Any], *trees: Any) -> Any:
-    """``function`` of every client's trees at once, with ``Stack`` leaves where clients differ.
-
-    It is pure, except that it may write to stacked tensors in place.
-    """
+    """``function`` of every client's trees at once; it is pure, but may write to stacked tensors in place."""
     given = leaves(trees)
     same = {id(leaf) for leaf in given if isinstance(leaf, Tensor)}
     returned: list[Any] = []
@@ -117,10 +113,7 @@ def spread(tree: Any, count: int) -> Any:
 
 
 def turned(tree: Any) -> Any:
-    """The tree with stacked matrices (C, m, n) laid out in memory as (C, n, m), except those of few rows.
-
-    A linear layer multiplies by its weight's transpose, and the weight's gradient comes out as one.
-    """
+    """The tree with stacked matrices (C, m, n) laid out in memory as (C, n, m), except those of few rows."""
     return _each(_turned, tree)
 
 
@@ -130,6 +123,7 @@ def _each(function: Callable[[Tensor], Tensor], tree: Any) -> Any:
 
 def _turned(value: Tensor) -> Tensor:
     matrix = value.dim() == 3  # noqa: PLR2004 - clients and a matrix
+    # A linear layer multiplies by its weight's transpose, and the weight's gradient comes out as one.
     # Unless its columns are short: batched products on a CPU take up to three times as long where a matrix's
     # rows in memory are short and the other side is longer.
     return value.mT.contiguous().mT if matrix and value.size(1) >= min(value.size(2), _SHORT) else value

@@ -26,7 +26,7 @@ from edgefl.protocol.training import slots, updated
 
 Make = Callable[[], nn.Module]
 
-# What runtimes for inference do in the same pass as the product before it.
+# Norms and activations that runtimes for inference do in the same pass as the product before them.
 FUSED = frozenset("native_batch_norm relu hardtanh hardsigmoid leaky_relu sigmoid tanh".split())  # noqa: SIM905 - names as words
 
 
@@ -58,11 +58,7 @@ def training_step(
 
 
 def forward_pass(make: Make, batch: int, shape: Sequence[int], *, fused: bool = False) -> Work:
-    """The kernels of one batch without gradients.
-
-    With ``fused``, as runtimes for inference run them and ``edgefl.export.kernels`` counts them: a norm or an
-    activation after a product is part of it.
-    """
+    """The kernels of one batch without gradients; ``fused``, as runtimes for inference run them."""
     with meta_device(), torch.no_grad():
         network, x = make().eval(), torch.empty(batch, *shape)
         with Tracer() as tracer:
@@ -119,9 +115,8 @@ def _counted(net: Net) -> Counter[str]:
         operators = analysis.by_operator()
     logging.getLogger("fvcore.nn.jit_analysis").setLevel(logging.WARNING)
     found = Counter[str]()
-    for name, count in operators.items():
-        if name in _FVCORE:
-            found[_FVCORE[name]] += 2 * int(count)
+    for name, kind in _FVCORE.items():
+        found[kind] += 2 * int(operators[name])
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tag, Tensor, fx, nn
 from torch.overrides import TorchFunctionMode
 
 from edgefl.compute.kernels import storage_key, tensors
@@ -19,11 +19,7 @@ from edgefl.protocol.whole import Dispatched
 
 aten = torch.ops.aten
 
-_REFUSED = (
-    torch.Tag.data_dependent_output,
-    torch.Tag.dynamic_output_shape,
-    torch.Tag.nondeterministic_seeded,
-)
+_REFUSED = (Tag.data_dependent_output, Tag.dynamic_output_shape, Tag.nondeterministic_seeded)
 # Operators that write their fourth and fifth argument, the running statistics, but do not declare it.
 _NORMS = {aten.native_batch_norm.default, aten.cudnn_batch_norm.default}
 # Methods that read numbers without an operator.

@@ -96,21 +96,18 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         for number in range(first, _next_node()):
             self._nodes.setdefault(number, layer)
 
-    def _layer(self) -> str:
-        node: Any = torch._C._current_autograd_node()  # noqa: SLF001 - there is no public way
-        if node is not None:
-            return self._nodes.get(node._sequence_nr(), OUTSIDE)  # noqa: SLF001 - as above
-        return self._calls[-1][0]
-
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self._nonzero and func is torch.ops.aten.nonzero.default and args[0].is_meta:
             args = (torch.ones(args[0].shape),)
         result = func(*args, **(kwargs or {}))
         self._now += 1
-        self._turn()
+        node: Any = torch._C._current_autograd_node()  # noqa: SLF001 - there is no public way
+        self._turn(backward=node is not None)
+        layer = self._calls[-1][0]
+        if node is not None:
+            layer = self._nodes.get(node._sequence_nr(), OUTSIDE)  # noqa: SLF001 - as above
         arguments = [*args, *(kwargs or {}).values()]
-        name = func.overloadpacket.__name__
-        kernels, layer = kernels_of(name, arguments, result, self._roles), self._layer()
+        kernels = kernels_of(func.overloadpacket.__name__, arguments, result, self._roles)
         backward = torch._C._current_graph_task_id()  # noqa: SLF001 - there is no public way
         if kernels and backward >= 0 and backward not in self._passes:
             # The first kernel of a backward pass says so.
@@ -122,9 +119,9 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
             self.watch(tensor, "", layer)
         return result
 
-    def _turn(self) -> None:
+    def _turn(self, *, backward: bool) -> None:
         """Forward until autograd runs, grad-input while it runs, update from then to the next step."""
-        if torch._C._current_autograd_node() is not None:  # noqa: SLF001 - there is no public way
+        if backward:
             if self._roles.stage != GRAD_INPUT:
                 self._backwards.append([self._now, self._now])
             self._roles.stage = GRAD_INPUT
