@@ -85,19 +85,17 @@ class Carries:
 
     def keep(self, places: Sequence[int], carry: Carry) -> None:
         """Takes over the carry of some clients after steps; stacks are written in place."""
-        count, after = len(self.fixed), leaves(carry)
-        if len(places) == count:
-            self.carry = carry
-        else:
+        after: Any = carry
+        if len(places) < len(self.fixed):
             kept, after = [], matched(self.carry, carry)
             for old, new in zip(leaves(self.carry), after, strict=True):
                 own = old
                 if isinstance(new, _TENSORS) and new is not old:
-                    own = old if isinstance(old, Stack) else spread(old, count)
+                    own = old if isinstance(old, Stack) else spread(old, len(self.fixed))
                     own.value[places] = unwrapped(new)
                 kept.append(own)
-            self.carry = rebuild(self.carry, kept)
-        numbers = tuple(fixed(after))
+            carry = rebuild(self.carry, kept)
+        self.carry, numbers = carry, tuple(fixed(after))
         for place in places:
             self.fixed[place] = numbers
 
