@@ -18,7 +18,7 @@ import torch
 
 from edgefl.calibrate.energy import EnergySpan
 from edgefl.calibrate.workloads import Call, OnnxInference, Operation, Workload, export
-from edgefl.compute.heap import keep_freed_memory
+from edgefl.compute.process import keep_freed_memory
 from edgefl.core.cost import Work
 from edgefl.show.answers import Steps
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.user_code import returned
 from edgefl.protocol import Predictor, Tree, leaves
@@ -62,12 +62,10 @@ def personal(
     *,
     shared: Iterable[Tree | None] = (),
 ) -> Personal:
-    """Every client's own model on its own test set; clients without test samples are left out.
+    """Every client's own model on its own test indices; clients without any are left out.
 
     A model with a tensor of its client's own is scored at once and dropped, so that only one of them is in
-    memory; clients with the very same shared weights are scored together.
-
-    ``tests`` has each client's test indices; many clients' weights consist of ``shared``, in memory anyway.
+    memory; clients with the very same weights, of ``shared`` ones, are scored together.
     """
     scored = [client for client in clients if len(tests[client])]
     results: dict[int, Scores] = {}

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from edgefl.compute.stacked import Stack, fixed, over, unwrapped, wrapped
 from edgefl.compute.tape import Tape, UnrecordableError, record
-from edgefl.protocol import BUFFERS, Batch, Carry, GradientStep, leaves, rebuild
+from edgefl.protocol import BUFFERS, Batch, Carry, GradientStep, leaves, rebuild, tree_map
 from edgefl.protocol.sample_losses import SAMPLES, SQUARES, noted
 from edgefl.protocol.training import beside, updated
 
@@ -84,7 +84,7 @@ def _function(step: GradientStep, trees: tuple[Any, Batch, Any]) -> Callable[...
                 return Stack(next(source))
             return next(source) if isinstance(leaf, Tensor) else leaf
 
-        weights, batch, rest = rebuild(trees, map(given, leaves(trees)))
+        weights, batch, rest = tree_map(given, trees)
         parts = {part: weights[part] for part in step.trained}
         live = [leaf.value.detach().requires_grad_() for leaf in leaves(parts)]
         losses, others = over(objective, {**weights, **rebuild(parts, map(Stack, live))}, batch, rest)

@@ -3,8 +3,8 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 
@@ -12,6 +12,9 @@ from edgefl.core.event import TrainingJob
 from edgefl.data.batching import Together
 from edgefl.data.federation import Federation
 from edgefl.protocol import Batch, Ctx, Fold, Payload, Phase, Tree, leaves
+
+Unit: TypeAlias = tuple[TrainingJob, ...]
+"""Jobs that are trained at once."""
 
 
 @dataclass(frozen=True)
@@ -35,19 +38,13 @@ class Group:
 
 
 class Outcome(NamedTuple):
-    """The result of a job.
-
-    Attributes:
-        state: the client's new one; None where the work writes none.
-        scalars: means over the job's steps, such as "loss"; none without steps.
-        finite: whether all numbers in upload and state are.
-    """
+    """The result of a job; ``scalars`` are means over its steps, such as "loss", and none without steps."""
 
     job: TrainingJob
     upload: Payload
-    state: Tree | None
+    state: Tree | None  # the client's new one; None where the work writes none
     scalars: Mapping[str, float]
-    finite: bool = True
+    finite: bool = True  # whether all numbers in upload and state are
 
 
 def all_finite(*trees: Tree | None) -> bool:
@@ -70,24 +67,17 @@ class Size(NamedTuple):
 class Trainer(Protocol):
     """How one process trains."""
 
-    def units(
-        self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]
-    ) -> list[tuple[TrainingJob, ...]]:
-        """Divides jobs into units, the same on every machine; a unit is trained at once."""
+    def units(self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]) -> list[Unit]:
+        """Divides jobs into units, the same on every machine."""
 
     def work(self, group: Group) -> Iterable[Outcome]:
         """Trains one unit; one outcome a job, in any order."""
 
 
 class Setup(NamedTuple):
-    """What a worker needs for all units.
+    """What a worker needs for all units; can be pickled."""
 
-    Attributes:
-        build: federation -> an object whose ``group`` makes a group of jobs, their server versions and their
-            clients' states; can be pickled.
-        federation: without test images.
-    """
-
+    # Of the federation, without test images; its ``group`` takes jobs, server versions and clients' states.
     build: Callable[[Federation], Any]
     federation: Federation
     trainer: Trainer
@@ -100,8 +90,7 @@ class EngineContext(Protocol):
 
     def size(self, job: TrainingJob) -> Size: ...
 
-    def group(self, jobs: Sequence[TrainingJob]) -> Group:
-        """Jobs of one kind with everything their folds need."""
+    def group(self, jobs: Sequence[TrainingJob]) -> Group: ...
 
     def begins(self, job: TrainingJob) -> Tree | None: ...
 
@@ -123,12 +112,9 @@ class Engine(ABC):
 
 @dataclass(eq=False)
 class Local(Engine):
-    """An engine that trains in this process, unit after unit."""
-
     context: EngineContext
     trainer: Trainer
-    _: KW_ONLY
-    ahead: bool
+    ahead: bool = field(kw_only=True)
 
     def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
         for unit in self.trainer.units(jobs, self.context.size):

@@ -17,15 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from edgefl.core.cost import (
-    FORWARD,
-    GRAD_INPUT,
-    GRAD_WEIGHT,
-    Kernel,
-    Product,
-    convolution,
-    places,
-)
+from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, Kernel, Product, convolution, places
 from edgefl.core.errors import UserError
 from edgefl.protocol import leaves
 from edgefl.protocol.chance import is_drawing
@@ -112,17 +104,13 @@ class UnknownOperatorError(UserError):
 
 @dataclass
 class Roles:
-    """The tracer's knowledge beyond one call: the stage, and the weights of a step.
-
-    Attributes:
-        weights: storage -> the part whose weight it holds.
-        shapes: shape -> the part that has weights of it; the last one if several have.
-        inputs: the storages that weights were multiplied with.
-    """
+    """The tracer's knowledge beyond one call: the stage, and the parts that storages and shapes belong to."""
 
     stage: str = FORWARD
     weights: Mapping[int, str] = field(default_factory=dict)
+    # Of several parts that have weights of a shape, the last.
     shapes: Mapping[tuple[int, ...], str] = field(default_factory=dict)
+    # The storages that weights were multiplied with.
     inputs: set[int] = field(default_factory=set)
 
     def of_product(self, operands: Sequence[Tensor], result: Tensor) -> tuple[str, str]:
@@ -215,12 +203,8 @@ def _each(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> lis
     written = result if isinstance(result, list | tuple) and result else lists[0] if lists else []
     read = lists[_place_of(name) in UNREAD :]
     loose = sum(size_bytes(argument) for argument in arguments if isinstance(argument, Tensor))
-    return [
-        Kernel.moving(
-            name, sum(size_bytes(one[place]) for one in read) + size_bytes(out) + loose, roles.stage
-        )
-        for place, out in enumerate(written)
-    ]
+    moved = [sum(map(size_bytes, [out, *(one[place] for one in read)])) for place, out in enumerate(written)]
+    return [Kernel.moving(name, each + loose, roles.stage) for each in moved]
 
 
 def _composed(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
@@ -251,10 +235,7 @@ def _matrices(name: str, arguments: Sequence[Any], result: Any, roles: Roles) ->
 
 
 def _factored(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    """A matrix (m x n) that is factored, or solved for r right sides; see ``FACTORED``.
-
-    Counted as a product of n x k and k x n, k being rounded up.
-    """
+    """A matrix (m x n) factored, or solved for r sides, as a product of n x k and k x n; see ``FACTORED``."""
     # Its factor comes second.
     matrix, *sides = tensors(arguments)[:: -1 if name == "cholesky_solve" else 1]
     *batch, m, n = matrix.shape

@@ -2,10 +2,9 @@
 
 All of it is elementwise work, which costs the bytes it moves. A batch is read in the dataset's type, such as
 bytes, and written as floats, normalised on the way, in one kernel. An augmentation works in between, once for
-each view, and each view is then normalised in a kernel of its own. An augmentation's kernels are those of its
-code; since it treats each sample alone, two small batches tell them for all sizes. One that does what no
-table has is a single kernel, which reads and writes the view. A codec reads each part of a payload and writes
-it.
+each view, and each view is then normalised in a kernel of its own. Since an augmentation treats each sample
+alone, two small batches tell its kernels for all sizes. One that does what no table has is a single kernel,
+which reads and writes the view. A codec reads each part of a payload and writes it.
 
 Not counted: reading from storage, the memory of an augmentation's intermediate results, and evaluation, which
 is a measurement of the emulator's and no work of the protocol.
@@ -30,16 +29,9 @@ _FEW, _MORE = 2, 3
 
 
 def batch_kernels(
-    phase: Phase,
-    augment: Augment | None,
-    shape: Sequence[int],
-    sizes: Iterable[int],
-    value_bytes: int = 1,
+    phase: Phase, augment: Augment | None, shape: Sequence[int], sizes: Iterable[int], value_bytes: int = 1
 ) -> dict[int, list[Kernel]]:
-    """The kernels that make a batch of a phase, by the number of samples.
-
-    ``shape`` is one sample's, ``value_bytes`` those of each of its numbers in the dataset.
-    """
+    """The kernels that make a phase's batches by size, of samples of a shape and so many bytes a number."""
     sizes, views = set(sizes), phase.views
     if augment is None or phase.data != "train" or not sizes:
         moved = prod(shape) * (value_bytes + _FLOAT * views)

@@ -6,25 +6,20 @@ machine's core count.
 
 from collections.abc import Callable, Sequence
 
-from edgefl.compute.job import Group, Outcome, Size, Task, all_finite
-from edgefl.compute.threads import one_thread
+from edgefl.compute.job import Group, Outcome, Size, Task, Unit, all_finite
+from edgefl.compute.process import one_thread
 from edgefl.core.event import TrainingJob
 from edgefl.protocol import chance
 from edgefl.protocol.sample_losses import unmeasured
 
 
 class Loop:
-    """Trains one job at a time."""
-
-    def units(
-        self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]
-    ) -> list[tuple[TrainingJob, ...]]:
+    def units(self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]) -> list[Unit]:
         """One unit a job, the longest first, so that workers finish at about the same time."""
         return [(job,) for job in sorted(jobs, key=lambda job: (-size(job).steps, job.id))]
 
     def work(self, group: Group) -> list[Outcome]:
-        (task,) = group.tasks
-        return [work(task)]
+        return [work(task) for task in group.tasks]
 
 
 def work(task: Task) -> Outcome:

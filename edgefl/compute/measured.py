@@ -19,9 +19,9 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Outcome, Task
 from edgefl.compute.loop import work
+from edgefl.compute.process import keep_freed_memory
 from edgefl.core import fresh
 from edgefl.core.event import TrainingJob
 from edgefl.core.host import growth
@@ -58,13 +58,9 @@ _RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "
 
 
 def measure(build: Callable[[], ClientWork], limit: int) -> MeasuredExchange:
-    """Does one client's exchange in fresh processes, with at most ``limit`` steps in each phase.
-
-    ``build`` makes the work there, and can be pickled; what it raises is raised.
-    """
+    """Does the exchange that ``build`` makes, in fresh processes, with at most ``limit`` steps in a phase."""
     added_bytes = fresh.call(_memory, build, limit, variables=_RETURN_MEMORY)
-    steps, cpu_s = fresh.call(_time, build, limit)
-    return MeasuredExchange(steps, cpu_s, added_bytes)
+    return MeasuredExchange(*fresh.call(_time, build, limit), added_bytes)
 
 
 def _memory(build: Callable[[], ClientWork], limit: int) -> int:
@@ -105,7 +101,7 @@ def _exchange(given: ClientWork) -> Callable[[int], Outcome]:
             start += size
 
     def done(limit: int) -> Outcome:
-        sizes: dict[str, list[int]] = {}
+        sizes = {}
         for phase in exchange.work.phases:
             every = step_sequence(given.samples, given.batch_size, phase.passes)
             sizes[phase.name] = [size for _, size in islice(every, limit)]

@@ -59,13 +59,10 @@ def trace(
     wire: tuple[Channel, Channel] = (_UNCODED, _UNCODED),
     batches: Callable[[Phase, Iterable[int]], Mapping[int, list[Kernel]]] | None = None,
 ) -> Trace:
-    """The cost of one exchange for the clients of one model.
+    """The cost of one exchange for the clients of one model, ``net``, which the method is built on.
 
-    Args:
-        method: built on ``net``, the clients' model.
-        steps: for each kind of client and each phase, how many steps of each batch size it takes.
-        wire: to the client and to the server.
-        batches: the kernels that make a phase's batches of some sizes; None leaves them out.
+    ``steps`` are, for each kind of client and each phase, how many of each batch size it takes; ``wire`` is
+    to the client and to the server; ``batches`` has the kernels that make a phase's batches of some sizes.
     """
     with meta_device():
         job = _job(method, exchange, net)
@@ -78,9 +75,9 @@ def trace(
         for place, (phase, carry) in enumerate(_carries(job, sizes)):
             seen = {most[place]: whole.steps[place] for most, whole in wholes.items() if most[place]}
             works = _by_size(partial(traced_step, phase, carry, job.shape), sizes[place], seen)
-            made = batches(phase, works).items() if batches else ()
+            made = batches(phase, works) if batches else {}
+            making = {size: Work.of(kernels) for size, kernels in made.items()}
             trains = phase.reports and phase.data == "train"
-            making = {size: Work.of(kernels) for size, kernels in made}
             phases.append(PhaseTrace(phase.name, works, making, trains))
     some, (to_client, to_server) = next(iter(wholes.values())), wire
     down, up = to_client.sizes(job.payload), to_server.sizes(some.upload, job.payload)
@@ -96,13 +93,11 @@ def trace(
 
 
 class _Job(NamedTuple):
-    """A fold with what it begins with, and the shape of one sample."""
-
     fold: Fold
     payload: Payload
     state: Tree | None
     ctx: Ctx
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of one sample
 
 
 def _job(method: Method, exchange: Exchange, net: Net) -> _Job:
@@ -136,8 +131,8 @@ class _Whole(NamedTuple):
 def _run(job: _Job, sizes: Sequence[int]) -> _Whole:
     """The fold from start to finish with one step of each phase, at its largest batch."""
     # Copies that nothing else holds, so that memory is freed when the fold drops it.
-    received = tree_map(_fresh, job.payload)
-    own = None if job.state is None else tree_map(_fresh, job.state)
+    received = tree_map(torch.clone, job.payload)
+    own = None if job.state is None else tree_map(torch.clone, job.state)
     with Tracer() as tracer:
         tracer.label({"weights": {"received": received, "own": own}})
         start = tracer.kernels
@@ -155,11 +150,6 @@ def _run(job: _Job, sizes: Sequence[int]) -> _Whole:
         finish = tracer.begin_step(carry)
         upload = job.fold.finished(carry, job.ctx, None)[0]
     return _Whole(start, steps, finish, upload, tracer)
-
-
-def _fresh(leaf: Tensor) -> Tensor:
-    # On the meta device, empty_like imports SymPy, which takes half a second.
-    return torch.empty(leaf.shape, dtype=leaf.dtype)
 
 
 def _batch(phase: Phase, size: int, shape: tuple[int, ...]) -> Batch:
@@ -190,19 +180,14 @@ def traced_step(phase: Phase, carry: Carry, shape: tuple[int, ...], size: int) -
 class LayerWork:
     """What one layer does, or work outside of all layers, in one client's share of an exchange.
 
-    Attributes:
-        what: "layer" or "other work".
-        name: the module's dotted name, such as "body.conv1"; in words for other work.
-        kind: the module's class; empty for other work.
-        work: its kernels in all steps, by their role.
-        memory: bytes of its weights and running statistics, of the gradients that a step's backward pass
-            leaves for its weights, and of its results that a step keeps until then, at the largest batch.
+    ``memory`` is bytes of its weights and running statistics, of the gradients that a step's backward pass
+    leaves for its weights, and of its results that a step keeps until then, at the largest batch.
     """
 
-    what: str
-    name: str
-    kind: str
-    work: Mapping[str, Work]
+    what: str  # "layer" or "other work"
+    name: str  # the module's dotted name, such as "body.conv1"; in words for other work
+    kind: str  # the module's class; empty for other work
+    work: Mapping[str, Work]  # in all steps, by role
     memory: Mapping[str, int]
 
 
@@ -213,10 +198,7 @@ _UPDATE, _BATCHES, _AROUND = "update", "making batches", "before and after"
 def by_layer(
     method: Method, exchange: Exchange, net: Net, steps: Sequence[Mapping[int, int]], trace: Trace
 ) -> list[LayerWork]:
-    """One client's share of an exchange: its layers, in the order of their first calls, and all other work.
-
-    Together they have all kernels of the exchange; ``steps`` has each phase's number by batch size.
-    """
+    """One client's share of an exchange: its layers, in the order of first calls, and all other work."""
     held = Counter[str]()
     # By place and role.
     found: dict[str, dict[str, Counter[Kernel]]] = defaultdict(lambda: defaultdict(Counter))
@@ -306,17 +288,13 @@ def merge_trace(method: Method, exchange: Exchange, net: Net, clients: int) -> M
     if not same or any(through(at, CHECK) != last for each in numbers for *at, last in each):
         what = f"the server's work in {exchange.name!r} is neither affine nor quadratic in its uploads"
         raise UserError(what)
-    growing = list(zip(*rest[:-1], strict=True))
-    return MergeTrace(list(regular.items()), growing, peaks)
+    return MergeTrace(list(regular.items()), list(zip(*rest[:-1], strict=True)), peaks)
 
 
 def one_merge(
     method: Method, exchange: Exchange, net: Net, clients: int, uploads: int
 ) -> tuple[list[Kernel], int]:
-    """The kernels of a merge, those of its clients' payloads included, and its memory at the worst moment.
-
-    ``uploads`` are merged of ``clients`` in all; the method was built on ``net``, the clients' model.
-    """
+    """The kernels of a merge, those of its clients' payloads included, and its memory at the worst moment."""
     with meta_device():
         given = method.initial(net.on_meta()), payloads(method, exchange, net)[1], torch.empty(net.classes)
 

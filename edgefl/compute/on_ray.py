@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import ray
+import torch
 from ray.exceptions import RayError
 
 from edgefl.compute.job import EngineContext, Setup
 from edgefl.compute.parallel import Order, Parallel, unit
-from edgefl.compute.trees import read, sweep, write
+from edgefl.compute.trees import sweep, write
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.fresh import died
@@ -51,7 +52,7 @@ class Objects(NamedTuple):
 
     def get(self, ref: Any) -> Any:
         """The tree in memory of its own: the store's is not to be written to, even by mistake."""
-        return read(io.BytesIO(ray.get(ref[0])))
+        return torch.load(io.BytesIO(ray.get(ref[0])), weights_only=False)
 
     def drop(self, ref: Any) -> None:
         """Nothing to do: the caller's reference was the last."""
@@ -70,10 +71,7 @@ def _built(
     folders: Sequence[Mapping[str, bytes]],
     federation: Federation,
 ) -> Any:
-    """A worker's task builder, with the user's components; a ``UserError`` if it has other versions.
-
-    ``folders`` are the files of each directory on the driver's ``EDGEFL_PATH``, by their paths.
-    """
+    """A worker's task builder, with the user's files by folder; a ``UserError`` if it has other versions."""
     if versions() != driver:
         raise UserError(
             f"the cluster's {platform.node()} has {versions()}, the driver has {driver}",
@@ -98,12 +96,7 @@ class Cluster(Parallel):
     def __init__(
         self, context: EngineContext, setup: Setup, workers: int | None, address: str | None
     ) -> None:
-        """Joins a cluster, or starts one; a process that is connected already stays connected.
-
-        Raises:
-            UserError: there is no such cluster, or it is too small.
-            RunError: a fresh one cannot be started.
-        """
+        """Joins a cluster, or starts one; a process that is connected already stays connected."""
         self._joined = not ray.is_initialized()
         if self._joined:
             self._join(workers, address)
@@ -122,13 +115,11 @@ class Cluster(Parallel):
 
     def _join(self, workers: int | None, address: str | None) -> None:
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        own: dict[str, Any] = {"num_cpus": workers or cores(), "include_dashboard": False}
+        options = {} if address else own
         before = signal.getsignal(signal.SIGTERM)
         try:
-            if address is None:
-                ray.init(address="local", num_cpus=workers or cores(), include_dashboard=False, **quiet)
-            else:
-                ray.init(address=address, **quiet)
+            ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as error:
             self.close()
             if address is None:

@@ -7,10 +7,7 @@ from edgefl.core.errors import UserError
 
 
 def session(model: str | bytes, threads: int = 1, profile: str = "") -> Any:
-    """An ONNX Runtime session on the CPU, of a model or its file; a ``UserError`` if it cannot run it.
-
-    ``profile`` is the prefix of the file that gets the time of every operator; empty for none.
-    """
+    """An ONNX Runtime session on the CPU, of a model or its file; a ``UserError`` if it cannot run it."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -19,6 +16,7 @@ def session(model: str | bytes, threads: int = 1, profile: str = "") -> Any:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     if profile:
+        # The file that gets the time of every operator begins with it.
         options.enable_profiling, options.profile_file_prefix = True, profile
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -24,8 +24,8 @@ from loky import process_executor
 from loky.backend import resource_tracker
 from loky.process_executor import ProcessPoolExecutor
 
-from edgefl.compute.heap import keep_freed_memory
-from edgefl.compute.job import Engine, EngineContext, Group, Outcome, Setup, Trainer
+from edgefl.compute.job import Engine, EngineContext, Group, Outcome, Setup, Trainer, Unit
+from edgefl.compute.process import keep_freed_memory
 from edgefl.compute.trees import Files
 from edgefl.core import fresh
 from edgefl.core.errors import EdgeflError, RunError
@@ -41,7 +41,7 @@ _LOOK_S = 0.5
 class Order(NamedTuple):
     """One unit of work on its way to a worker, with the places of the server versions and states it needs."""
 
-    jobs: tuple[TrainingJob, ...]
+    jobs: Unit
     servers: dict[int, Any]
     states: Any
 
@@ -93,45 +93,36 @@ class Parallel(Engine):
 
     def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
         """Raises a ``RunError`` where the worker of a unit died three times."""
-        self._publish({job.version for job in jobs})
+        for version in self._servers.keys() - self._context.versions.keys():
+            self.trees.drop(self._servers.pop(version))
+        for version in {job.version for job in jobs} - self._servers.keys():
+            self._servers[version] = self.trees.put(self._context.versions[version])
         waiting = deque((1, unit) for unit in self._trainer.units(jobs, self._context.size))
         flying: dict[Future[Any], tuple[int, Order]] = {}
         while waiting or flying:
             # Where a worker dies, all units on their way are lost: its last attempt a unit has alone.
             last = any(attempt == TRIES for attempt, _ in (*waiting, *flying.values()))
             while waiting and len(flying) < (1 if last else self.most):
-                attempt, together = waiting.popleft()
-                order = self._order(together)
+                attempt, group = waiting.popleft()
+                servers = {job.version: self._servers[job.version] for job in group}
+                states = {job.client: self._context.begins(job) for job in group}
+                order = Order(group, servers, self.trees.put(states))
                 flying[self.submit(order)] = attempt, order
             for future in wait(flying, return_when=FIRST_COMPLETED).done:
                 attempt, order = flying.pop(future)
                 self.trees.drop(order.states)
                 try:
-                    found = self._taken(future.result())
+                    answer = future.result()
+                    if isinstance(answer, EdgeflError):
+                        raise answer
+                    found: list[Outcome] = self.trees.get(answer)
+                    self.trees.drop(answer)
                 except self.lost as error:
                     if attempt == TRIES:
                         raise _given_up(order.jobs, error) from error
                     waiting.appendleft((attempt + 1, order.jobs))
                 else:
                     yield from found
-
-    def _taken(self, answer: Any) -> list[Outcome]:
-        if isinstance(answer, EdgeflError):
-            raise answer
-        found: list[Outcome] = self.trees.get(answer)
-        self.trees.drop(answer)
-        return found
-
-    def _publish(self, needed: set[int]) -> None:
-        for version in set(self._servers) - set(self._context.versions):
-            self.trees.drop(self._servers.pop(version))
-        for version in needed - set(self._servers):
-            self._servers[version] = self.trees.put(self._context.versions[version])
-
-    def _order(self, jobs: tuple[TrainingJob, ...]) -> Order:
-        servers = {job.version: self._servers[job.version] for job in jobs}
-        states = {job.client: self._context.begins(job) for job in jobs}
-        return Order(jobs, servers, self.trees.put(states))
 
 
 def _given_up(jobs: Sequence[TrainingJob], error: Exception) -> RunError:
@@ -183,21 +174,17 @@ class Processes(Parallel):
 
 def _started(workers: int) -> ProcessPoolExecutor:
     """Workers, started by another thread than the one that Ctrl-C breaks off, lest they be left half-way."""
+    here, env = (os.getpid(),), fresh.environment(1)
     with _apart(), ThreadPoolExecutor(1) as thread:
-        starting = thread.submit(_start, workers)
+        executor = ProcessPoolExecutor(workers, initializer=_begin, initargs=here, env=env)
+        # Starts them all.
+        starting = thread.submit(executor.submit, os.getpid)
         try:
-            return starting.result()
+            starting.result()
         except BaseException:
             if starting.exception() is None:
-                starting.result().shutdown(kill_workers=True)
+                executor.shutdown(kill_workers=True)
             raise
-
-
-def _start(workers: int) -> ProcessPoolExecutor:
-    here = (os.getpid(),)
-    executor = ProcessPoolExecutor(workers, initializer=_begin, initargs=here, env=fresh.environment(1))
-    # Starts them all.
-    executor.submit(os.getpid)
     return executor
 
 

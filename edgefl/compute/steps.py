@@ -26,19 +26,17 @@ from edgefl.protocol.training import slots, updated
 
 Make = Callable[[], nn.Module]
 
-# What runtimes for inference do in the same pass as the product before it.
+# Norms and activations that runtimes for inference do in the same pass as the product before them.
 FUSED = frozenset("native_batch_norm relu hardtanh hardsigmoid leaky_relu sigmoid tanh".split())  # noqa: SIM905 - names as words
 
 
 def training_step(
     make: Make, batch: int, shape: Sequence[int], optimizer: Optimizer, *, last_layer: bool = False
 ) -> Work:
-    """The kernels of one training step: forward, cross-entropy, backward and update.
+    """The kernels of one training step of a network, x (batch, *shape) -> logits (batch, C).
 
-    Args:
-        make: makes the network, x (batch, *shape) -> logits (batch, C).
-        last_layer: whether only the module with the last parameters is trained, the others being frozen; in
-            training mode all the same, as fine-tuning scripts leave them.
+    With ``last_layer`` only the module with the last parameters is trained, the others being frozen; in
+    training mode all the same, as fine-tuning scripts leave them.
     """
     with meta_device():
         network = make().train()
@@ -60,11 +58,7 @@ def training_step(
 
 
 def forward_pass(make: Make, batch: int, shape: Sequence[int], *, fused: bool = False) -> Work:
-    """The kernels of one batch without gradients.
-
-    With ``fused``, as runtimes for inference run them and ``edgefl.export.kernels`` counts them: a norm or an
-    activation after a product is part of it.
-    """
+    """The kernels of one batch without gradients; ``fused``, as runtimes for inference run them."""
     with meta_device(), torch.no_grad():
         network, x = make().eval(), torch.empty(batch, *shape)
         with Tracer() as tracer:
@@ -113,8 +107,7 @@ def _counted(net: Net) -> Counter[str]:
 
     with warnings.catch_warnings():
         # fvcore traces through torch.jit, which torch deprecates; there is no newer fvcore.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.simplefilter("ignore", torch.jit.TracerWarning)  # type: ignore[attr-defined]
+        warnings.simplefilter("ignore")
         analysis = FlopCountAnalysis(net.module(net.init(0)), torch.zeros(1, *net.shape))
         analysis.set_op_handle("aten::scaled_dot_product_attention", _attention)
         analysis.unsupported_ops_warnings(enabled=False)
@@ -122,9 +115,8 @@ def _counted(net: Net) -> Counter[str]:
         operators = analysis.by_operator()
     logging.getLogger("fvcore.nn.jit_analysis").setLevel(logging.WARNING)
     found = Counter[str]()
-    for name, count in operators.items():
-        if name in _FVCORE:
-            found[_FVCORE[name]] += 2 * int(count)
+    for name, kind in _FVCORE.items():
+        found[kind] += 2 * int(operators[name])
     return found
 
 

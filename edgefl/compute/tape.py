@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tag, Tensor, fx, nn
 from torch.overrides import TorchFunctionMode
 
 from edgefl.compute.kernels import storage_key, tensors
@@ -19,11 +19,7 @@ from edgefl.protocol.whole import Dispatched
 
 aten = torch.ops.aten
 
-_REFUSED = (
-    torch.Tag.data_dependent_output,
-    torch.Tag.dynamic_output_shape,
-    torch.Tag.nondeterministic_seeded,
-)
+_REFUSED = (Tag.data_dependent_output, Tag.dynamic_output_shape, Tag.nondeterministic_seeded)
 # Operators that write their fourth and fifth argument, the running statistics, but do not declare it.
 _NORMS = {aten.native_batch_norm.default, aten.cudnn_batch_norm.default}
 # Methods that read numbers without an operator.
@@ -34,18 +30,13 @@ Tape: TypeAlias = Callable[..., list[Tensor]]
 
 
 class UnrecordableError(Exception):
-    """The function depends on its data's values or draws random numbers."""
+    pass
 
 
 def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) -> Tape:
-    """Calls a function and records its operators.
+    """Calls a function of tensors and records its operators; everything else that it reads is a constant.
 
-    Args:
-        function: tensors -> tensors; everything else it reads is a constant.
-        inputs: never written to.
-
-    Raises:
-        UnrecordableError: it reads a number out of a tensor, draws one, or writes to an input or constant.
+    An ``UnrecordableError`` if it reads a number out of a tensor or draws one, or writes to what it is given.
     """
     recorder = _Recorder()
     # Distinct objects: two inputs that are one tensor now may differ in a replay.
@@ -61,70 +52,55 @@ def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) 
 
 
 class _Readers(TorchFunctionMode):
-    """Refuses methods that read numbers without an operator."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        del types
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in _READERS:
             raise UnrecordableError(f"{func.__name__} depends on data")
         return func(*args, **(kwargs or {}))
 
 
 class _Recorder(Dispatched):  # type: ignore[no-untyped-call]
-    """Builds a graph of the operators that run inside."""
-
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.graph = fx.Graph()
         self.root = nn.Module()
-        self._nodes: dict[int, fx.Node] = {}
-        self._kept: list[Tensor] = []  # so that no tensor's id is reused
+        # By tensors' ids, which are not reused, because the tensors are kept.
+        self._nodes: dict[int, tuple[Tensor, fx.Node]] = {}
         self._foreign: set[int] = set()
 
     def foreign(self, tensor: Tensor, node: fx.Node) -> None:
         """A tensor that no operator made: an input or a constant, whose storage is not to be written to."""
         self._foreign.add(storage_key(tensor))
-        self._bind(tensor, node)
+        self._nodes[id(tensor)] = tensor, node
 
     def node(self, tensor: Tensor) -> fx.Node:
         """The node of a tensor; a new constant if no operator made it."""
         if id(tensor) not in self._nodes:
-            name = f"constant{len(self._kept)}"
+            name = f"constant{len(self._nodes)}"
             self.root.register_buffer(name, tensor.detach())
             self.foreign(tensor, self.graph.get_attr(name))
-        return self._nodes[id(tensor)]
+        return self._nodes[id(tensor)][1]
 
-    def _bind(self, tensor: Tensor, node: fx.Node) -> None:
-        self._nodes[id(tensor)] = node
-        self._kept.append(tensor)
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        del types
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
         if _refused(func, args):
             raise UnrecordableError(f"{func} depends on data or chance")
-        named = tree_map(
-            lambda leaf: self.node(leaf) if isinstance(leaf, Tensor) else leaf, [args, kwargs or {}]
-        )
-        if not self._foreign.isdisjoint(map(storage_key, _written(func, args, kwargs or {}))):
+        named = tree_map(lambda leaf: self.node(leaf) if isinstance(leaf, Tensor) else leaf, [args, kwargs])
+        if not self._foreign.isdisjoint(map(storage_key, _written(func, args, kwargs))):
             raise UnrecordableError(f"{func} writes to an input or a constant")
         node = self.graph.call_function(func, *named)
-        found = func(*args, **(kwargs or {}))
+        found = func(*args, **kwargs)
         if isinstance(found, Tensor):
             if id(found) not in self._nodes:
-                self._bind(found, node)
+                self._nodes[id(found)] = found, node
         else:
             for place, one in enumerate(found if isinstance(found, (tuple, list)) else ()):
                 if isinstance(one, Tensor):
-                    self._bind(one, self.graph.call_function(operator.getitem, (node, place)))
+                    item = self.graph.call_function(operator.getitem, (node, place))
+                    self._nodes[id(one)] = one, item
         return found
 
 
 def _refused(func: Any, args: Sequence[Any]) -> bool:
-    """Whether an operator depends on data or chance."""
     if func is aten.index.Tensor:
         # The shape of the result depends on a mask's data, not on that of numbers.
         return any(one is not None and one.dtype in {torch.bool, torch.uint8} for one in args[1])

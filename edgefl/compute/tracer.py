@@ -50,18 +50,15 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
 
     A layer is the innermost module of a net that is being called. In a backward pass, it is the one whose
     call made the autograd node that runs: nodes are numbered in the order in which they are made.
-
-    Attributes:
-        kernels: of the step that began last.
-        layers: of ``kernels``, one for each.
-        kinds: the classes of the layers that were called, by name, in the order of their first calls.
     """
 
     def __init__(self, *, nonzero: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._nonzero = nonzero
+        # Of the step that began last: its kernels, and the layer of each.
         self.kernels: list[Kernel] = []
         self.layers: list[str] = []
+        # The classes of the layers that were called, by name, in the order of their first calls.
         self.kinds: dict[str, str] = {}
         # (layer, number of the first autograd node of its call), innermost last
         self._calls = [(OUTSIDE, 0)]
@@ -99,21 +96,18 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         for number in range(first, _next_node()):
             self._nodes.setdefault(number, layer)
 
-    def _layer(self) -> str:
-        node: Any = torch._C._current_autograd_node()  # noqa: SLF001 - there is no public way
-        if node is not None:
-            return self._nodes.get(node._sequence_nr(), OUTSIDE)  # noqa: SLF001 - as above
-        return self._calls[-1][0]
-
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self._nonzero and func is torch.ops.aten.nonzero.default and args[0].is_meta:
             args = (torch.ones(args[0].shape),)
         result = func(*args, **(kwargs or {}))
         self._now += 1
-        self._turn()
+        node: Any = torch._C._current_autograd_node()  # noqa: SLF001 - there is no public way
+        self._turn(backward=node is not None)
+        layer = self._calls[-1][0]
+        if node is not None:
+            layer = self._nodes.get(node._sequence_nr(), OUTSIDE)  # noqa: SLF001 - as above
         arguments = [*args, *(kwargs or {}).values()]
-        name = func.overloadpacket.__name__
-        kernels, layer = kernels_of(name, arguments, result, self._roles), self._layer()
+        kernels = kernels_of(func.overloadpacket.__name__, arguments, result, self._roles)
         backward = torch._C._current_graph_task_id()  # noqa: SLF001 - there is no public way
         if kernels and backward >= 0 and backward not in self._passes:
             # The first kernel of a backward pass says so.
@@ -125,9 +119,9 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
             self.watch(tensor, "", layer)
         return result
 
-    def _turn(self) -> None:
+    def _turn(self, *, backward: bool) -> None:
         """Forward until autograd runs, grad-input while it runs, update from then to the next step."""
-        if torch._C._current_autograd_node() is not None:  # noqa: SLF001 - there is no public way
+        if backward:
             if self._roles.stage != GRAD_INPUT:
                 self._backwards.append([self._now, self._now])
             self._roles.stage = GRAD_INPUT
@@ -152,11 +146,9 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         self._alive.pop(key).died = self._now
 
     def begin_step(self, carry: Carry) -> list[Kernel]:
-        """A new step: the stage is forward again; returns the list that its kernels will be in.
-
-        Time advances, so that storages that are gone do not overlap with those of this step.
-        """
+        """A new step: the stage is forward again; returns the list that its kernels will be in."""
         self.label(carry)
+        # Storages that are gone do not overlap with those of this step.
         self._now += 1
         frozen, weights = dict[int, str](), dict[int, str]()
         shapes = dict[tuple[int, ...], str]()
@@ -206,10 +198,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         return TRANSIENT
 
     def kept(self, part: str) -> Counter[str]:
-        """The bytes by layer of ``ACTIVATIONS``, which a backward pass waits for, or its ``GRADIENTS``.
-
-        Of several backward passes, those of the one that keeps most.
-        """
+        """A backward pass's bytes by layer of ``ACTIVATIONS`` or ``GRADIENTS``; of several, the most."""
         most = Counter[str]()
         for began, ended in self._backwards:
             found = Counter[str]()

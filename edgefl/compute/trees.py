@@ -30,11 +30,6 @@ def write(tree: Any, file: IO[bytes]) -> None:
     torch.save(tree_map(lambda leaf: own[id(leaf)], tree), file)
 
 
-def read(file: Path | IO[bytes]) -> Any:
-    """A tree: a path's in the file's own pages, which outlive it; what is written to them stays here."""
-    return torch.load(file, mmap=isinstance(file, Path), weights_only=False)
-
-
 def _own(leaf: Any) -> Any:
     if not isinstance(leaf, Tensor):
         return leaf
@@ -44,10 +39,7 @@ def _own(leaf: Any) -> Any:
 
 
 def sweep() -> str:
-    """What this process's folders' names begin with; removes the folders of processes that were killed.
-
-    All of a cluster's are, where its job ends.
-    """
+    """What this process's folders' names begin with; removes the folders of processes that were killed."""
     # A process's number is one of a host since its start, and of a namespace, such as a container's.
     space, boot = Path("/proc/self/ns/pid"), Path("/proc/sys/kernel/random/boot_id")
     known = space.exists() and boot.exists()
@@ -91,7 +83,8 @@ class Files(NamedTuple):
         return path
 
     def get(self, path: Path) -> Any:
-        return read(path)
+        """A tree in the file's own pages, which outlive it; what is written to them stays here."""
+        return torch.load(path, mmap=True, weights_only=False)
 
     def drop(self, path: Path) -> None:
         path.unlink(missing_ok=True)

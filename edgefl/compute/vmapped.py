@@ -6,7 +6,6 @@ a whole; samples are never padded, because batch norm and every loss that compar
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import fields
 from itertools import chain, pairwise
 from typing import Any
 
@@ -15,25 +14,12 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from edgefl.compute.gradients import Gradients
-from edgefl.compute.job import Group, Outcome, Size, all_finite
-from edgefl.compute.stacked import (
-    Stack,
-    chosen,
-    fixed,
-    kinds,
-    over,
-    put_back,
-    rows,
-    spread,
-    stack,
-    turned,
-    with_fixed,
-)
-from edgefl.compute.threads import one_thread
+from edgefl.compute.job import Group, Outcome, Size, Unit, all_finite
+from edgefl.compute.process import one_thread
+from edgefl.compute.stacked import Carries, Stack, chosen, kinds, over, rows, spread, stack, turned
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
-from edgefl.data.batching import Together
-from edgefl.protocol import BUFFERS, Batch, Carry, Ctx, GradientStep, Payload, Phase, Tree, Within, chance
+from edgefl.protocol import BUFFERS, Batch, Carry, Ctx, GradientStep, Phase, Within, chance, tree_map
 from edgefl.protocol.chance import At
 from edgefl.protocol.sample_losses import unmeasured
 from edgefl.protocol.training import is_carry
@@ -48,9 +34,7 @@ class Vmapped:
         self._memory_bytes = memory_bytes
         self._gradients = Gradients()
 
-    def units(
-        self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]
-    ) -> list[tuple[TrainingJob, ...]]:
+    def units(self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]) -> list[Unit]:
         """Groups of one kind and about equal lengths, clients of similar step counts together."""
         kinds: dict[Any, list[tuple[Size, TrainingJob]]] = defaultdict(list)
         for job in jobs:
@@ -81,25 +65,25 @@ class Vmapped:
 
 
 def _work(group: Group, gradients: Gradients, at: At) -> list[Outcome]:
-    tasks, fold = group.tasks, group.tasks[0].fold
+    tasks, fold, count = group.tasks, group.tasks[0].fold, len(group.tasks)
     seeds = [task.job.seed for task in tasks]
-    at(seeds, -1, [0] * len(seeds))
-    count, context = len(tasks), _contexts([task.ctx for task in tasks])
-    payload, state = stack([task.payload for task in tasks]), stack([task.state for task in tasks])
-    carry = over(
-        lambda payload, state, ctx: fold.started(payload, state, Ctx(**ctx)), payload, state, context
-    )
-    carries, steps = _Carries(_prepared(carry, count), count), [0] * count
+    at(seeds, -1, [0] * count)
+    context, state = _contexts([task.ctx for task in tasks]), stack([task.state for task in tasks])
+    begun = stack([task.payload for task in tasks]), state, context
+    carry = over(lambda payload, state, ctx: fold.started(payload, state, Ctx(**ctx)), *begun)
+    carries, steps = Carries(_prepared(carry, count), count), [0] * count
     for place, phase in enumerate(fold.phases):
         feed = group.feed(place)
         scalars = carries.carry.get("scalars")
         if scalars is not None and not phase.reports:
             carries.carry["scalars"] = unmeasured(scalars)
-
-        def step_of(places: Sequence[int], done: Sequence[int], place: int = place) -> None:
+        done, common = [0] * count, Counter(chain.from_iterable(feed.sizes))
+        while places := _next(feed.sizes, common, done, carries.fixed):
             at([seeds[one] for one in places], place, [done[one] for one in places])
-
-        _train(phase, carries, feed, gradients, step_of)
+            batch = feed.take(places, done)
+            carries.keep(places, _stepped(phase, carries.of(places), batch, gradients))
+            for one in places:
+                done[one] += 1
         if phase.reports:
             steps = [before + len(sizes) for before, sizes in zip(steps, feed.sizes, strict=True)]
         elif scalars is not None:
@@ -110,14 +94,17 @@ def _work(group: Group, gradients: Gradients, at: At) -> list[Outcome]:
         alike[leaves].append(place)
     for places in alike.values():
         carry = carries.of(places)
-        contexts = context if len(places) == count else chosen(context, places)
-        before = state if len(places) == count else chosen(state, places)
         at([seeds[place] for place in places], len(fold.phases), [0] * len(places))
-        upload, after = over(
-            lambda carry, ctx, state: fold.finished(carry, Ctx(**ctx), state), carry, contexts, before
-        )
-        scalars = _means(carry.get("scalars", {}), [steps[place] for place in places])
-        outcomes += _outcomes([tasks[place].job for place in places], upload, after, scalars)
+        given = carry, chosen(context, places, count), chosen(state, places, count)
+        found = over(lambda carry, ctx, state: fold.finished(carry, Ctx(**ctx), state), *given)
+        # Each job's tensors are views of the stacks.
+        upload, after = (None if tree is None else rows(tree, len(places)) for tree in found)
+        each = (unstacked(tree, len(places)) for tree in (upload, after))
+        means = _means(carry.get("scalars", {}), [steps[place] for place in places])
+        finite = all_finite(upload, after)
+        for place, sent, kept, scalars in zip(places, *each, means, strict=True):
+            own = finite or all_finite(sent, kept)
+            outcomes.append(Outcome(tasks[place].job, sent, kept, scalars, own))
     return outcomes
 
 
@@ -130,102 +117,35 @@ def _prepared(carry: Carry, count: int) -> Carry:
     return prepared | {key: turned(prepared[key]) for key in ("weights", "slots") if key in carry}
 
 
-def _outcomes(
-    jobs: Sequence[TrainingJob], upload: Payload, state: Tree | None, scalars: Sequence[Mapping[str, float]]
-) -> list[Outcome]:
-    """Each job's own of stacked results; its tensors are views of the stacks."""
-    count = len(jobs)
-    upload = rows(upload, count)
-    state = None if state is None else rows(state, count)
-    finite = all_finite(upload, state)
-    return [
-        Outcome(job, sent, kept, means, finite or all_finite(sent, kept))
-        for job, sent, kept, means in zip(
-            jobs, unstacked(upload, count), unstacked(state, count), scalars, strict=True
-        )
-    ]
-
-
 def _contexts(contexts: Sequence[Ctx]) -> dict[str, Any]:
     """The contexts' fields: the rate as a number, which is equal within a group, the others stacked."""
-    (lr,) = {ctx.lr for ctx in contexts}
     device = contexts[0].class_counts.device
-    named = {one.name: [getattr(ctx, one.name) for ctx in contexts] for one in fields(Ctx)}
-    return {**{name: _stacked(values, device) for name, values in named.items()}, "lr": lr}
+
+    def stacked(*values: Any) -> Stack:
+        if isinstance(values[0], Tensor):
+            return Stack(torch.stack(values))
+        # As exact as the number that it is for a client alone.
+        dtype = torch.float64 if isinstance(values[0], float) else None
+        return Stack(torch.tensor(values, dtype=dtype, device=device))
+
+    return {**tree_map(stacked, *map(vars, contexts)), "lr": contexts[0].lr}
 
 
-def _stacked(values: Sequence[Any], device: torch.device) -> Any:
-    """One field of all contexts."""
-    first = values[0]
-    if isinstance(first, Mapping):
-        return {name: _stacked([each[name] for each in values], device) for name in first}
-    if isinstance(first, Tensor):
-        return Stack(torch.stack(list(values)))
-    # As exact as the number that it is for a client alone.
-    dtype = torch.float64 if isinstance(first, float) else None
-    return Stack(torch.tensor(values, dtype=dtype, device=device))
-
-
-class _Carries:
-    """The carries of all clients of a group.
-
-    Leaves that are not tensors, such as Adam's step counter, are equal for all clients at the start. Where
-    steps change them, only clients whose leaves agree go together.
-
-    Attributes:
-        fixed: each client's leaves that are not tensors.
-    """
-
-    def __init__(self, carry: Carry, count: int) -> None:
-        self.carry = carry
-        self.fixed = [tuple(fixed(carry))] * count
-
-    def of(self, places: list[int]) -> Carry:
-        """The carry of clients whose fixed leaves agree."""
-        carry = self.carry if len(places) == len(self.fixed) else chosen(self.carry, places)
-        found: Carry = with_fixed(carry, self.fixed[places[0]])
-        return found
-
-    def keep(self, places: list[int], carry: Carry) -> None:
-        """Takes over the carry of some clients after steps."""
-        count, after = len(self.fixed), tuple(fixed(carry))
-        self.carry = carry if len(places) == count else put_back(self.carry, places, carry, count)
-        for place in places:
-            self.fixed[place] = after
-
-
-def _train(
-    phase: Phase,
-    carries: _Carries,
-    feed: Together,
-    gradients: Gradients,
-    at: Callable[[Sequence[int], Sequence[int]], None],
-) -> None:
-    """Takes every client through its steps of a phase; ``at`` is told whose are next.
-
-    Raises:
-        RunError: a step changes what its carry consists of; clients that did not take it have another.
-    """
-    done, common = [0] * len(feed.sizes), Counter(chain.from_iterable(feed.sizes))
-    while places := _next(feed.sizes, common, done, carries.fixed):
-        at(places, done)
-        batch, carry, step = feed.take(places, done), carries.of(places), phase.step
-        inner, gradient = (carry[step.key], step.step) if isinstance(step, Within) else (carry, step)
-        if isinstance(gradient, GradientStep):
-            inner = gradients.step(gradient, inner, batch)
-            carry = {**carry, step.key: inner} if isinstance(step, Within) else inner
-        else:
-            begins = kinds(carry)
-            carry = over(phase.stepped, carry, Batch._make(map(Stack, batch)))
-            if kinds(carry) != begins:
-                raise RunError(
-                    f"a step of phase {phase.name!r} changes the keys, shapes or types of its carry",
-                    where="engine vmapped",
-                    hint="let the carry begin as steps leave it, or use --engine loop",
-                )
-        carries.keep(places, carry)
-        for place in places:
-            done[place] += 1
+def _stepped(phase: Phase, carry: Carry, batch: Batch, gradients: Gradients) -> Carry:
+    match phase.step:
+        case GradientStep() as step:
+            return gradients.step(step, carry, batch)
+        case Within(key=key, step=GradientStep() as step):
+            return {**carry, key: gradients.step(step, carry[key], batch)}
+    after: Carry = over(phase.stepped, carry, Batch._make(map(Stack, batch)))
+    if kinds(after) != kinds(carry):
+        # Clients that did not take the step have another carry.
+        raise RunError(
+            f"a step of phase {phase.name!r} changes the keys, shapes or types of its carry",
+            where="engine vmapped",
+            hint="let the carry begin as steps leave it, or use --engine loop",
+        )
+    return after
 
 
 def _next(

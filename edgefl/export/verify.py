@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edgefl.compute.onnx_runtime import session
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.export.build import Candidate
 from edgefl.export.graph import ExportError, Served
 from edgefl.export.model import LOGITS, ExportForm

@@ -208,7 +208,7 @@ class Exchange:
         if self.settings is None:
             return assignment.ctx
         settings = returned(self.settings(assignment), Mapping, self.settings, "a dict of numbers")
-        return replace(assignment.ctx, settings=settings)
+        return replace(assignment.ctx, settings=dict(settings))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 
 from edgefl.compute.job import Group, Outcome, Setup, Size, Trainer
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.core import draws
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob

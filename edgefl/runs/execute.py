@@ -14,7 +14,7 @@ import psutil
 import torch
 
 from edgefl.analysis.summary import summary
-from edgefl.compute.heap import keep_freed_memory
+from edgefl.compute.process import keep_freed_memory
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.files import atomically
 from edgefl.core.host import processor

@@ -13,7 +13,7 @@ import torch
 
 from edgefl.compute.evaluate import Personal, Scores, personal, score
 from edgefl.compute.job import Engine, Outcome
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
 from edgefl.core.user_code import defined_at, returned

@@ -12,7 +12,7 @@ import torch
 from edgefl.compute.evaluate import Personal
 from edgefl.compute.job import Outcome
 from edgefl.compute.loop import work
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import RunError
 from edgefl.core.user_code import defined_at, returned

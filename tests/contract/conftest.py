@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from builders import NETS, build_net
 
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.protocol import Net
 
 

@@ -8,9 +8,9 @@ from builders import build_net
 from exported import MODELS, exported, images, spec, worked
 from nightly import mostly, sampled
 
-from edgefl.compute.loop import one_thread
 from edgefl.compute.onnx_exporter import OPSET
 from edgefl.compute.onnx_runtime import session
+from edgefl.compute.process import one_thread
 from edgefl.export.compact import to_fp16, to_int8
 from edgefl.export.graph import ExportError, Served, check, to_onnx
 from edgefl.export.model import ExportForm

@@ -8,7 +8,7 @@ from builders import MOMENTUM, NETS, build_method, build_net
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute.kernels import COMPOSED, FREE, MOVES, PRODUCTS
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.core import catalogue
 from edgefl.core.optimizers.adam import Params as Adam
 from edgefl.core.scenario import LocalTraining

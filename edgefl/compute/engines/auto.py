@@ -19,8 +19,7 @@ class Params(TrainingParams):
     ] = None
 
     def build(self, context: EngineContext) -> Engine:
-        """Nobody asks: another engine is chosen in its place."""
-        raise NotImplementedError
+        raise NotImplementedError  # another engine is chosen in its place
 
     def check(self) -> None:
         gpu = torch.cuda.is_available() if self.device == "auto" else self.device != "cpu"

@@ -8,5 +8,4 @@ class Params(EngineParams):
     TRAINS = False
 
     def build(self, context: EngineContext) -> Engine:
-        """Nobody asks: nothing is trained."""
-        raise NotImplementedError
+        raise NotImplementedError  # nothing is trained

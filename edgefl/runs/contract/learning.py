@@ -9,7 +9,7 @@ from torch import Tensor
 
 from edgefl.compute.job import Task
 from edgefl.compute.kernels import PRODUCTS, tensors
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.data.batching import normalised
 from edgefl.protocol import (
     BUFFERS,

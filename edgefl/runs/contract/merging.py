@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.protocol import Tree, shapes
 from edgefl.runs.contract.findings import Broken, Inapplicable
 from edgefl.runs.contract.setting import Round, Setting, close, differences, identical, last_version

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from edgefl.compute.job import Local, Outcome
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import UserError
 from edgefl.protocol import Exchange, Tree, chance

@@ -6,7 +6,7 @@ import torch
 
 from edgefl.compute import loop
 from edgefl.compute.job import Task
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.protocol import bytes_by_part, tree_map
 from edgefl.runs.contract.findings import Broken
 from edgefl.runs.contract.merging import server_shapes, unlike

@@ -6,7 +6,7 @@ from builders import build_method, build_net
 
 from edgefl.compute import loop
 from edgefl.compute.job import Task
-from edgefl.compute.threads import one_thread
+from edgefl.compute.process import one_thread
 from edgefl.core.event import TrainingJob
 from edgefl.protocol import Batch, Ctx, flatten
 

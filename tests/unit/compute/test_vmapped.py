@@ -106,3 +106,23 @@ def test_a_carry_that_changes_in_kind_is_refused(begin, change):
     with pytest.raises(RunError, match="phase 'one' changes the keys, shapes or types") as caught:
         together(group(toy(begin, change), PAYLOAD))
     assert "--engine loop" in caught.value.hint
+
+
+def test_a_step_may_change_the_order_of_a_carrys_keys():
+    """Whoever else takes it: tensors and numbers stay with their keys."""
+
+    def begin(*_):
+        zero = torch.zeros((), dtype=torch.float64)
+        return {"sum": zero, "steps": 0, "last": zero + 1, "twice": 5}
+
+    def change(carry, batch):
+        mean = batch.x.mean()
+        counts = {"twice": carry["twice"] + 2, "steps": carry["steps"] + 1}
+        return {"last": mean, **counts, "sum": carry["sum"] + mean}
+
+    given = group(toy(begin, change), {})
+    for task, outcome in zip(given.tasks, together(given), strict=True):
+        alone = loop.work(task).upload["all"]
+        assert outcome.upload["all"].keys() == alone.keys()
+        for key, value in alone.items():
+            torch.testing.assert_close(outcome.upload["all"][key], value)
