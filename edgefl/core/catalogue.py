@@ -152,7 +152,13 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     if canonical not in known:
         hint = _hint(kind, name, canonical, known)
         raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=hint)
-    return known[canonical]
+    entry, here = known[canonical], Path(_INSIDE.get(kind, kind), f"{canonical}.yaml")
+    if kind in _YAML and here.is_file():
+        if entry.path == here.absolute() and canonical not in _shipped(kind):
+            note(f"found in ./{here.parent}: {canonical}")
+        elif here.read_bytes() != entry.path.read_bytes():
+            note(f"./{here} is not used: the {singular(kind)} {canonical!r} is {entry.path}")
+    return entry
 
 
 def _hint(kind: str, name: str, canonical: str, known: Mapping[str, Entry]) -> str:

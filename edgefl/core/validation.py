@@ -2,15 +2,16 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from edgefl.core.errors import ScenarioError, UserError, closest, nearest, quoted
-from edgefl.core.params import Unknown
+from edgefl.core.params import Strict, Unknown
 from edgefl.core.yamls import Document
 
 T = TypeVar("T")
@@ -31,7 +32,7 @@ def validate(record: type[T], value: Any, document: Document, prefix: Path = ())
         # without those that are wrong.
         if not any(len(other) > len(path) and other[: len(path)] == path for other in told):
             own = [one for one in here if one["type"] in _OWN_WORDS]
-            mistakes.append(_told(own or here, path, document, prefix))
+            mistakes.append(_told(own or here, path, record, document, prefix))
     first, *others = mistakes
     first.others = tuple(others)
     raise first
@@ -43,7 +44,9 @@ _OWN_WORDS = frozenset({"value_error", "assertion_error"})
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
-def _told(errors: Sequence[ErrorDetails], at: Path, document: Document, prefix: Path) -> ScenarioError:
+def _told(
+    errors: Sequence[ErrorDetails], at: Path, record: Any, document: Document, prefix: Path
+) -> ScenarioError:
     """A mistake: one of pydantic's errors, or those of all members of a union."""
     first, path, hint = errors[0], [*prefix, *(key for key in at if key != _KEY)], ""
     kind, given, context = first["type"], first["input"], first.get("ctx", {})
@@ -51,6 +54,8 @@ def _told(errors: Sequence[ErrorDetails], at: Path, document: Document, prefix: 
     if isinstance(given, Unknown):
         what, own = f"unknown key {key!r}", [name for name in given.known if name != "name"]
         hint = nearest(key, given.known) if own else "it has no parameters"
+        if homes := [] if closest(key, given.known) else sorted(_homes(record, key), key=len):
+            hint = f"{key!r} is a key of {repr(homes[0]) if homes[0] else 'the file itself'}"
     elif kind == "missing":
         what = f"{key!r} is missing"
     elif kind in _OWN_WORDS:
@@ -106,3 +111,15 @@ def item_at(value: Any, path: Path, otherwise: Any = None) -> Any:
         except (KeyError, IndexError, TypeError):
             return otherwise
     return value
+
+
+def _homes(record: Any, key: str, above: str = "") -> Iterator[str]:
+    """Where a record, or one inside it, has a key."""
+    if isinstance(record, type) and issubclass(record, Strict):
+        if key in {*record.model_fields, *record.SHORT_FORMS}:
+            yield above
+        for name, field in record.model_fields.items():
+            yield from _homes(field.annotation, key, f"{above}.{name}".strip("."))
+    elif get_origin(record) in {Annotated, Union, UnionType}:
+        for inner in get_args(record):
+            yield from _homes(inner, key, above)

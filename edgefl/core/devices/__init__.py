@@ -109,7 +109,7 @@ class Power(Strict):
 
 
 class Battery(Strict):
-    """A device's battery.
+    """A device's battery. A number alone is read as its capacity: ``battery: {value: 17.8 Wh, ...}``.
 
     Attributes:
         charge_power: what the charger delivers.
@@ -121,6 +121,12 @@ class Battery(Strict):
     charge_power: Sourced[ChargePower] | None = None
     charge_efficiency: Sourced[Efficiency] | None = None
     cut_off: Sourced[Level] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _capacity_alone(cls, data: Any) -> Any:
+        is_number = isinstance(data, dict) and data and data.keys() <= Sourced.model_fields.keys()
+        return {"capacity": data} if is_number else data
 
     @property
     def fill_w(self) -> float | None:

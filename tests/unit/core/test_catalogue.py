@@ -143,8 +143,8 @@ def test_a_path_that_is_no_directory_is_named(wrong, own, tmp_path, monkeypatch,
     assert text.startswith(f"EDGEFL_PATH: {path} is left out: ")
 
 
-def test_the_working_directory_is_looked_at_last(own, tmp_path, monkeypatch):
-    """For YAML files alone; a name that is taken stays with its file."""
+def test_the_working_directory_is_looked_at_last(own, tmp_path, monkeypatch, noted):
+    """For YAML files alone, which is said when one is used; a name that is taken stays with its file."""
     path, here = tmp_path / "path", tmp_path / "here"
     shipped = catalogue.find("devices", "raspberry-pi-5").path
     for name in (
@@ -160,9 +160,14 @@ def test_the_working_directory_is_looked_at_last(own, tmp_path, monkeypatch):
     monkeypatch.chdir(here)
     assert "never" not in catalogue.entries("methods")
     assert catalogue.entries("devices")["both"].path == path / "devices" / "both.yaml"
+    assert noted() == []
     assert catalogue.find("devices", "MINE").path == here / "devices" / "mine.yaml"
+    assert noted() == ["found in ./devices: mine"]
     assert catalogue.find("links", "string").path == here / "profiles" / "links" / "string.yaml"
+    assert noted() == ["found in ./profiles/links: string"]
     assert catalogue.find("devices", "raspberry-pi-5").path == shipped
+    assert noted() == [f"./devices/raspberry-pi-5.yaml is not used: the device 'raspberry-pi-5' is {shipped}"]
     # In a checkout, the folders of the working directory are the shipped ones.
     monkeypatch.chdir(catalogue.shipped("devices").parent)
     assert catalogue.find("devices", "laptop-cpu").path.parent == catalogue.shipped("devices")
+    assert noted() == []

@@ -39,13 +39,14 @@ def test_mistakes_of_all_kinds_are_told_together():
         ("s.yaml:6", "unknown device 'raspbery-pi-4b'", "did you mean 'raspberry-pi-4b'?"),
         ("s.yaml:7", "unknown link 'wier'", "did you mean 'wire'?"),
         ("s.yaml:11", "server.rounds should be greater than 0; got 0", ""),
+        ("s.yaml:11", "unknown key 'participants'", "'participants' is a key of 'server'"),
         ("s.yaml:12", "unknown engine 'lop'", "did you mean 'loop'?"),
         ("s.yaml:14", "unknown key 'bits'", "it has no parameters"),
     }
     assert any("'metod' is no setting, and as a figure must be a number" in what for _, what, _ in found)
     with pytest.raises(UserError) as caught:
         load(Document.parse("rounds: 3\n", "s.yaml"))
-    assert "unknown key 'rounds'" in str(caught.value)
+    assert "'rounds' is a key of 'server'" in str(caught.value)
 
 
 GOOD = """\
