@@ -195,7 +195,8 @@ def _draft(document: Document, group: str) -> Draft:
     """The draft of a document; a fleet's profiles are read."""
     fleet = document.inside().get("fleet")
     if fleet is not None and isinstance(fleet.data, dict):
-        document = put(document, ["fleet"], inheriting.inherited("profiles", fleet))
+        where = document.place(["fleet", "like"])
+        document = put(document, ["fleet"], inheriting.inherited("profiles", fleet, where))
     with document.placing():
         scenario = validate(Scenario, document.data, document)
     return Draft(scenario, document, group)

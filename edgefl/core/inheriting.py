@@ -16,14 +16,14 @@ from edgefl.core.yamls import Document
 TAKEN = re.compile(r"^(taken from ([^\s:]+)): .*")
 
 
-def inherited(kind: str, own: Document) -> Document:
-    """A profile or a device merged over the one that it names under "like".
+def inherited(kind: str, own: Document, where: str = "") -> Document:
+    """A profile or a device merged over the one that it names under "like", at ``where`` if that is given.
 
     Each key of a profile replaces the other's; mappings of devices are merged, and null takes a key away.
     """
     layers, below, deep = [own], list[str](), kind == "devices"
     while (parent := layers[-1].data.get("like")) is not None:
-        name, where = str(parent), layers[-1].place(["like"])
+        name, where = str(parent), where if where and not below else layers[-1].place(["like"])
         if name in below:
             cycle = " -> ".join([*below, name])
             raise UserError(f"{kind} inherit from each other in a cycle: {cycle}", where=where)

@@ -111,7 +111,7 @@ def ground_of(draft: Draft, access: DataAccess) -> Ground:
     if fleet.carbon is not None:
         given = Carbon.model_validate(fleet.carbon, context=RESOLVED)
         categories = {name: device.category for name, device in devices.items()}
-        carbon = completed(given, fleet.links, categories, getattr(fleet.availability, "start", 0.0))
+        carbon = completed(given, fleet.links, categories, fleet.availability.start_h())
         fleet = with_carbon(fleet, carbon)
         notes += carbon_notes(carbon)
     return Ground(fleet, devices, tuple(notes), server)

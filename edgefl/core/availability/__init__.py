@@ -49,6 +49,10 @@ class Availability(Component):
     def timetable(self, clients: Clients, root: int) -> Timetable:
         """The timetable of a run's clients, from the run's seed."""
 
+    def start_h(self) -> float:
+        """The hour in UTC at which runs begin."""
+        return 0.0
+
     def assumptions(self, clients: Clients) -> tuple[str, ...]:  # noqa: ARG002
         """What the model assumes of the clients' devices, a line each, for tables."""
         return ()

@@ -56,6 +56,9 @@ class Params(Availability):
             raise ValueError("the lower level of 'initial' must not be above the upper one")
         return self
 
+    def start_h(self) -> float:
+        return self.start
+
     def timetable(self, clients: Clients, root: int) -> "Charging":
         return Charging(self, clients, root)
 

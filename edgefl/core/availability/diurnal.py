@@ -53,6 +53,9 @@ class Params(Availability):
             raise ValueError(f"the probability would go {limit}: lower 'mean', 'amplitude' or 'correlation'")
         return self
 
+    def start_h(self) -> float:
+        return self.start
+
     def timetable(self, clients: Clients, root: int) -> OnOff:
         count = len(clients)
         factor = relative_lognormal(root, count, self.sigma) if self.sigma else np.ones(count)

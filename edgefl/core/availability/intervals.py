@@ -68,7 +68,8 @@ class Intervals(Timetable):
         self._begins = self._number + 1j * self._start_s
 
     def at(self, clients: Ints, t_s: Floats) -> Spell:
-        number, within = self._user[clients], np.mod(t_s, self._period_s)
+        number, base = self._user[clients], self._base(t_s)
+        within = t_s - base
         first, end = (np.searchsorted(self._number, number, side) for side in ("left", "right"))
         # The last that has begun; before the first is another client's.
         row = np.searchsorted(self._begins, number + 1j * within, "right") - 1
@@ -82,7 +83,16 @@ class Intervals(Timetable):
         again = ~available & ~later & (first < end)
         until[again] = self._period_s + self._start_s[first[again]]
         # Later than t also where the sum is rounded.
-        return Spell(available, np.maximum(t_s - within + until, np.nextafter(t_s, np.inf)))
+        return Spell(available, np.maximum(base + until, np.nextafter(t_s, np.inf)))
+
+    def _base(self, t_s: Floats) -> Floats:
+        """The beginnings of the periods that times are in."""
+        if math.isinf(self._period_s):
+            return np.zeros(len(t_s))
+        begun = np.floor(t_s / self._period_s)
+        # The quotient may have been rounded up.
+        begun -= begun * self._period_s > t_s
+        return begun * self._period_s
 
 
 def _of_rows(rows: str) -> str:
