@@ -44,7 +44,8 @@ class OfKind:
     key: str = "name"
 
     def read(self, value: Any, info: ValidationInfo) -> Any:
-        """The component that plain data name, as its file's ``Params``."""
+        """The component that plain data name, or ``Component(name=...)``, as its file's ``Params``."""
+        value = value.name if type(value) is Component else value
         if isinstance(value, Strict):
             return value
         given = {self.key: value} if isinstance(value, str) else value

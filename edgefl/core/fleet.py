@@ -124,7 +124,8 @@ class Fleet(Strict):
     def _cells_are_known(self) -> "Fleet":
         for member in self.members:
             if member.cell is not None and member.cell not in self.cells:
-                raise ValueError(f"unknown cell {member.cell!r}; {nearest(member.cell, self.cells)}")
+                hint = nearest(member.cell, self.cells, "" if self.cells else "give it under 'cells'")
+                raise ValueError(f"unknown cell {member.cell!r}; {hint}")
         return self
 
     @model_validator(mode="after")

@@ -4,8 +4,7 @@ import os
 import platform
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
@@ -32,8 +31,8 @@ def check_threads(threads: int) -> None:
 def version() -> str:
     """The installed version of edgefl; "unknown" where it is not installed, as in a bare checkout."""
     try:
-        return installed("edgefl-emulator")
-    except PackageNotFoundError:
+        return metadata.version("edgefl-emulator")
+    except metadata.PackageNotFoundError:
         return "unknown"
 
 

@@ -65,7 +65,8 @@ def text_of(path: Path, most_bytes: int | None = None) -> str:
             raise ScenarioError(f"{path.name} is larger than {most_bytes:,} bytes", where=str(path))
         return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+        is_binary = isinstance(error, UnicodeError)
+        reason = "it is not UTF-8 text" if is_binary else getattr(error, "strerror", None) or error
         raise ScenarioError(f"cannot read {path.name}: {reason}", where=str(path)) from error
 
 
@@ -156,11 +157,11 @@ class Document:
         except (OverflowError, MemoryError) as error:
             room = "this machine's memory" if isinstance(error, MemoryError) else "64 bits"
             what = f"what this asks for is too large: it does not fit into {room}"
-            raise ScenarioError(what, where=self.file) from error
+            hint = "look for a number of epochs, steps, clients or units that is too large"
+            raise ScenarioError(what, where=self.file, hint=hint) from error
 
 
 def _within(text: str) -> int:
-    """An integer, of 64 bits."""
     if -_INT64 <= (number := int(text)) < _INT64:
         return number
     raise ValueError(f"{short(text)} is too large; {_WITHIN}")

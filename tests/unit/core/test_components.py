@@ -2,8 +2,10 @@
 
 import pytest
 
+from edgefl.core.components import component
 from edgefl.core.drafts import load
 from edgefl.core.errors import UserError
+from edgefl.core.params import Component
 from edgefl.core.yamls import Document
 
 WRONG = """\
@@ -83,6 +85,19 @@ engine: Loop
 def test_nothing_is_no_component(override, key):
     with pytest.raises(UserError, match=f"^{key} should be a name, or a mapping .*; got null"):
         load(Document.parse(GOOD, "s.yaml"), [override])
+
+
+def test_a_component_by_its_name_alone_is_its_files():
+    """As a default of a user's own may be."""
+    document = Document.of({}, "mine.py")
+    assert component("methods", Component(name="fedavg"), document) == component(
+        "methods", "fedavg", document
+    )
+
+
+def test_a_cell_needs_cells():
+    with pytest.raises(UserError, match="unknown cell 'x'; give it under 'cells'"):
+        load(Document.parse(GOOD, "s.yaml"), ["fleet={members: [{device: laptop-cpu, link: 4g, cell: x}]}"])
 
 
 def test_a_name_has_one_spelling():

@@ -75,7 +75,7 @@ WRONG = {
     "words": (b"seconds,down,up\n0,1,1\n1,fast,1\n", 3, "down 'fast': Input should be a valid number"),
     "back in time": (b"seconds,down,up\n0,1,1\n2,1,1\n1,1,1\n", 4, "seconds must ascend"),
     "nothing moves": (b"seconds,down,up\n0,1,0\n1,1,0\n2,1,5\n", 4, "all up rates are 0"),
-    "not UTF-8": (b"seconds,down,up\n0,1,\xff\n", None, "codec can't decode byte"),
+    "not UTF-8": (b"seconds,down,up\n0,1,\xff\n", None, "it is not UTF-8 text"),
     "a fraction": (b"1\n5.5\n", 2, "'5.5': Input should be a valid integer"),
     "huge": (b"1\n" + b"9" * 5000, 2, "exceeded maximum size"),
 }
