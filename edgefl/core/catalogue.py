@@ -154,7 +154,7 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
         raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=hint)
     entry, here = known[canonical], Path(_INSIDE.get(kind, kind), f"{canonical}.yaml")
     if kind in _YAML and here.is_file():
-        if entry.path == here.absolute() and canonical not in _shipped(kind):
+        if entry.path == here.absolute() and Path.cwd() not in [*user_folders(), _PACKAGE.parent]:
             note(f"found in ./{here.parent}: {canonical}")
         elif here.read_bytes() != entry.path.read_bytes():
             note(f"./{here} is not used: the {singular(kind)} {canonical!r} is {entry.path}")

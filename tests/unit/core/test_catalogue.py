@@ -167,6 +167,10 @@ def test_the_working_directory_is_looked_at_last(own, tmp_path, monkeypatch, not
     assert noted() == ["found in ./profiles/links: string"]
     assert catalogue.find("devices", "raspberry-pi-5").path == shipped
     assert noted() == [f"./devices/raspberry-pi-5.yaml is not used: the device 'raspberry-pi-5' is {shipped}"]
+    (here / "devices" / shipped.name).unlink()
+    monkeypatch.setenv("EDGEFL_PATH", str(here))
+    assert catalogue.find("devices", "mine").path == here / "devices" / "mine.yaml"
+    assert noted() == []
     # In a checkout, the folders of the working directory are the shipped ones.
     monkeypatch.chdir(catalogue.shipped("devices").parent)
     assert catalogue.find("devices", "laptop-cpu").path.parent == catalogue.shipped("devices")
